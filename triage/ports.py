@@ -56,6 +56,7 @@ class Located:
     flags: frozenset[str]
     headers: bytes
     thread_id: str = ""
+    received: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

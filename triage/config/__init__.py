@@ -1,0 +1,1 @@
+"""What an operator writes, checked and frozen: YAML and pydantic in, plain values out."""

@@ -10,6 +10,10 @@ from enum import StrEnum
 HIJACK_ID = "hijack-attempt"
 NONE_ID = "none-of-these"
 """The option offered beside the categories (DESIGN 6); choosing it means the fallback label."""
+ANCHORS = (
+    "action-required", "conversation", "notification", "receipt", "newsletter", "promotion", "spam", HIJACK_ID,
+)  # fmt: skip
+"""The categories the embedded classifier knows by heart; `like:` names one of them."""
 
 
 class Action(StrEnum):

@@ -66,6 +66,7 @@ class Answer:
     provider_confidence: float | None = None
     repaired: tuple[str, ...] = ()
     hijack_signs: int = 0
+    vetoes: tuple[str, ...] = ()
 
 
 class FailureKind(StrEnum):

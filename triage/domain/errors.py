@@ -96,6 +96,10 @@ class LeaseLost(TriageError):
 
 
 class LedgerError(TriageError):
-    """The ledger cannot be read or written."""
+    """The ledger cannot be read or written; `temporary` says that the same call may succeed later."""
 
     code = "ledger"
+
+    def __init__(self, message: str, temporary: bool = False) -> None:
+        super().__init__(message)
+        self.temporary = temporary

@@ -1,0 +1,1 @@
+"""From an answer to a label: confidence, floors, vetoes. Pure."""

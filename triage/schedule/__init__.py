@@ -1,0 +1,1 @@
+"""When runs happen: fires, the worker that makes runs, the daemon around both."""

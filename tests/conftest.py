@@ -1,0 +1,1 @@
+"""Makes `fakes` importable from every test folder."""

@@ -1,0 +1,207 @@
+"""The only wiring: settings in, working parts out. Nothing else names an adapter."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+import secrets
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime, time, timedelta
+from functools import cached_property
+
+from triage.clock import SystemClock
+from triage.config.settings import AccountSettings, ProviderSettings, Settings
+from triage.decide.chain import Chain
+from triage.decide.cost import Price, SpendGuard
+from triage.decide.embedded.provider import EmbeddedProvider
+from triage.decide.link import Link
+from triage.decide.providers import remote_provider
+from triage.decide.question import build_question
+from triage.domain.errors import ConfigError
+from triage.domain.record import Run, Trigger
+from triage.ledger.ledger import SqlLedger, open_ledger
+from triage.mailbox.imap import ImapMailbox
+from triage.mailbox.settings import ConnectionSettings
+from triage.pipeline.plan import AccountPlan, Tools
+from triage.policy.judge import Policy, Terms
+from triage.ports import Clock, Provider
+from triage.runlog import StructuredRunLog
+from triage.schedule.gate import AccountGate
+from triage.schedule.worker import LEASE, Workplace
+
+EMBEDDED = "embedded"
+
+
+class App:
+    """The parts of one process, made when first asked for. `close` gives back what was opened."""
+
+    def __init__(self, settings: Settings, clock: Clock | None = None) -> None:
+        self.settings = settings
+        self.clock = clock or SystemClock()
+        self.stop = threading.Event()
+        self.owner = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
+
+    def with_settings(self, settings: Settings) -> App:
+        """An App with new settings and the same ledger, owner and stop signal. Raises ConfigError if the ledger is
+        another one: that needs a restart."""
+        if settings.ledger != self.settings.ledger:
+            raise ConfigError(f"{settings.file}: the ledger was changed; restart triage to move to it")
+        app = App(settings, self.clock)
+        app.ledger, app.owner, app.stop = self.ledger, self.owner, self.stop
+        return app
+
+    @cached_property
+    def ledger(self) -> SqlLedger:
+        return open_ledger(self.settings.ledger, self.clock)
+
+    @cached_property
+    def chain(self) -> Chain:
+        """The providers in order, shared by every account: one pool of connections, one day's spending."""
+        decision = self.settings.decision
+        return Chain(
+            [self._link(i, p) for i, p in enumerate(decision.chain)],
+            clock=self.clock,
+            breakers=self.ledger,
+            spend=SpendGuard(self._spent_today, decision.spend_cap_usd_per_day),
+            concurrency=decision.concurrency,
+            message_deadline_s=decision.deadline_s,
+        )
+
+    @cached_property
+    def gate(self) -> AccountGate:
+        return AccountGate(self.ledger, self._login_fingerprint, self.clock)
+
+    def workplace(self, stop: threading.Event | None = None, lease: timedelta = LEASE) -> Workplace:
+        return Workplace(
+            ledger=self.ledger,
+            desk=self.desk,
+            gate=self.gate,
+            clock=self.clock,
+            owner=self.owner,
+            stop=stop or self.stop,
+            lease=lease,
+        )
+
+    def account(self, name: str) -> AccountSettings:
+        """The settings of an account. Raises ConfigError if there is none of that name."""
+        account = self.settings.account(name)
+        if account is None:
+            known = ", ".join(a.name for a in self.settings.accounts)
+            raise ConfigError(f"{self.settings.file}: no account is named {name}; there are: {known}")
+        return account
+
+    def mailbox(self, account: AccountSettings) -> ImapMailbox:
+        return ImapMailbox(
+            ConnectionSettings(
+                host=account.host,
+                port=account.port,
+                username=account.username,
+                secret=account.credential.get,
+                security=account.security,
+                ca_file=str(account.ca_file) if account.ca_file else None,
+                auth=account.auth,
+                inbox=account.inbox,
+                archive=account.archive,
+                labels=account.labels,
+                wide_thread_search=account.thread_search == "wide",
+            ),
+            clock=self.clock,
+        )
+
+    def plan(self, account: AccountSettings) -> AccountPlan:
+        decision = self.settings.decision
+        waves = math.ceil(account.batch / decision.concurrency)
+        return AccountPlan(
+            account=account.name,
+            categories=account.categories,
+            question=build_question(account.categories, decision.offer_none),
+            policy=self.policy(account),
+            owner=frozenset(account.addresses),
+            mode=account.mode,
+            batch=account.batch,
+            since=account.since,
+            newest_first=account.order == "newest_first",
+            batch_deadline_s=decision.deadline_s * waves,
+            max_chars=decision.body_chars,
+            label_on_outage=decision.on_outage == "label",
+            record_subjects=self.settings.record_subjects,
+        )
+
+    def policy(self, account: AccountSettings) -> Policy:
+        decision = self.settings.decision
+        terms = tuple(
+            Terms(may_archive=p.may_archive, archive_floor=p.archive_floor, cautious=p.provider == EMBEDDED)
+            for p in decision.chain
+        )
+        return Policy(account.categories, decision.floor, terms)
+
+    @contextmanager
+    def desk(self, run: Run) -> Iterator[tuple[AccountPlan, Tools]]:
+        """The plan and tools of a run's account. Raises ConfigError if the account is gone or switched off."""
+        account = self.account(run.account)
+        if run.trigger is Trigger.SCHEDULE and not account.schedule.enabled:
+            raise ConfigError(f"account {account.name}: its schedule is switched off (schedule.enabled: false)")
+        tools = Tools(
+            mailbox=self.mailbox(account),
+            decider=self.chain,
+            journal=self.ledger,
+            clock=self.clock,
+            log=StructuredRunLog(run),
+        )
+        try:
+            yield self.plan(account), tools
+        finally:
+            tools.mailbox.close()
+
+    def close(self) -> None:
+        """Close what was opened; safe to call twice."""
+        if "chain" in self.__dict__:
+            self.chain.close()
+        if "ledger" in self.__dict__:
+            self.ledger.close()
+
+    def provider(self, settings: ProviderSettings) -> Provider:
+        """One entry of the chain as an adapter. Raises ConfigError if its key or address cannot be used."""
+        if settings.provider == EMBEDDED:
+            return EmbeddedProvider(clock=self.clock)
+        return remote_provider(
+            settings.provider,
+            base_url=settings.base_url,
+            model=settings.model,
+            clock=self.clock,
+            api_key=settings.api_key.get() if settings.api_key else None,
+            timeout_s=settings.timeout_s,
+            retries=settings.retries,
+            max_options=settings.max_options,
+            connections=self.settings.decision.concurrency,
+        )
+
+    @staticmethod
+    def breaker_key(settings: ProviderSettings) -> str:
+        """What a provider's breaker is filed under: another model or address is another provider."""
+        return f"{settings.provider} {settings.base_url} {settings.model}".strip()
+
+    def _link(self, position: int, settings: ProviderSettings) -> Link:
+        price = settings.price_usd_per_million_input_tokens
+        return Link(
+            provider=self.provider(settings),
+            breaker_key=self.breaker_key(settings),
+            position=position,
+            price=None if price is None else Price(price, settings.price_usd_per_million_output_tokens or 0.0),
+            may_archive=settings.may_archive,
+            archive_floor=settings.archive_floor,
+        )
+
+    def _spent_today(self) -> float:
+        today = datetime.combine(self.clock.now().date(), time.min, tzinfo=self.clock.now().tzinfo)
+        return self.ledger.spent_usd(today)
+
+    def _login_fingerprint(self, name: str) -> str:
+        """Changes when host, user or secret of an account change; says nothing about them (keyed)."""
+        account = self.account(name)
+        text = "\n".join((account.host, str(account.port), account.username, account.auth, account.credential.get()))
+        return self.ledger.key("login " + hashlib.sha256(text.encode()).hexdigest())

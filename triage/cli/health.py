@@ -1,0 +1,53 @@
+"""`triage health`: exit 0 if every enabled account is being sorted, 1 if not. Fit for a container's health check."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from triage.checkup import check_up
+from triage.cli import open as parts
+from triage.cli.jsonview import stamp
+from triage.cli.render import CheckItem, check_report
+from triage.cli.theme import make_console
+from triage.report.health import AccountHealth
+
+
+def health_command(config: str | None, *, as_json: bool) -> int:
+    """Look at each account now and say how it is doing."""
+    with parts.opened(config) as app:
+        accounts = check_up(app)
+    healthy = all(a.healthy for a in accounts)
+    if as_json:
+        parts.print_json({"healthy": healthy, "accounts": [health_json(a) for a in accounts]})
+    else:
+        make_console().print(check_report([item for a in accounts for item in _items(a)]))
+    return 0 if healthy else 1
+
+
+def health_json(health: AccountHealth) -> dict[str, object]:
+    """One account's health as `triage health --json` and /healthz give it."""
+    value = dataclasses.asdict(health)
+    for name in ("last_finished", "last_failed"):
+        run = getattr(health, name)
+        value[name] = run and {"id": run.id, "finished_at": stamp(run.finished_at), "reason": run.reason}
+    value["oldest_unlabelled"] = stamp(health.oldest_unlabelled)
+    return value
+
+
+def _items(health: AccountHealth) -> list[CheckItem]:
+    if not health.enabled:
+        return [CheckItem("warn", health.account, "its schedule is switched off (schedule.enabled: false)")]
+    items = [CheckItem("fail", health.account, problem) for problem in health.problems]
+    if not items:
+        finished = health.last_finished
+        when = (
+            f"last run {finished.finished_at:%Y-%m-%d %H:%M} UTC" if finished and finished.finished_at else "no run yet"
+        )
+        waits = (
+            f"oldest waiting message {(health.oldest_age_s or 0) // 60} min old"
+            if health.oldest_unlabelled
+            else ("nothing waits")
+        )
+        items.append(CheckItem("ok", health.account, f"{when}; {waits}; {health.queue_depth} run(s) queued"))
+    items += [CheckItem("warn", f"model {name}", state) for name, state in health.breakers.items() if state != "closed"]
+    return items

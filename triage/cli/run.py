@@ -1,0 +1,88 @@
+"""`triage run` and `triage preview`: one manual run of each account, through the queue."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from triage.bootstrap import App
+from triage.cli import open as parts
+from triage.cli.jsonview import run_json
+from triage.cli.render import run_view
+from triage.cli.theme import make_console
+from triage.domain.category import Action
+from triage.domain.record import Run, RunState, Trigger
+from triage.schedule.worker import work
+
+USAGE_REASONS = {"configuration", "login_refused", "keywords_refused", "refused", "unreachable", "ledger"}
+"""Failures that an operator mends in the configuration or at the server: exit 2."""
+
+
+def run_command(
+    config: str | None, account: str | None, *, limit: int | None, mode: str | None = None, as_json: bool = False
+) -> int:
+    """Make one run of each chosen account and show it; 0 done, 1 failed, 2 failed by configuration or server."""
+    options = {k: v for k, v in (("limit", str(limit) if limit else None), ("mode", mode)) if v}
+    codes, shown = [], []
+    with parts.opened(config) as app, stop_on_signals(app.stop):
+        for settings in parts.chosen(app, account):
+            run = make_run(app, settings.name, options)
+            if run is None:
+                codes.append(1)
+                continue
+            codes.append(exit_code(run))
+            steps, decisions = app.ledger.steps(run.id), app.ledger.decisions(run.id)
+            if as_json:
+                shown.append(run_json(run, steps, decisions, parent=settings.categories.parent))
+            else:
+                archiving = [c.id for c in settings.categories.categories if c.action is Action.ARCHIVE]
+                make_console().print(run_view(run, steps, decisions, archiving=archiving))
+                if run.error:
+                    parts.say(run.error)
+    if as_json:
+        parts.print_json(shown[0] if account and shown else shown)
+    return max(codes, default=0)
+
+
+def make_run(app: App, account: str, options: dict[str, str], trigger: Trigger = Trigger.MANUAL) -> Run | None:
+    """Queue a run and see it through, here or wherever a worker takes it; None if stopped while it waited."""
+    queued = app.ledger.enqueue(account, trigger, app.clock.now(), options)
+    assert queued is not None, "a manual run's fire time is this very microsecond"
+    place, told = app.workplace(), False
+    while not app.stop.is_set():
+        done = work(place, run_id=queued.id)
+        if done is not None:
+            return done
+        current = app.ledger.run(queued.id)
+        if current is None or current.state not in (RunState.QUEUED, RunState.RUNNING):
+            return current
+        if not told:
+            parts.say(f"account {account}: another run is under way; waiting for it to end.")
+            told = True
+        app.ledger.expire()
+        app.clock.wait(app.stop, 0.25)
+    return app.ledger.run(queued.id)
+
+
+def exit_code(run: Run) -> int:
+    if run.state is RunState.DONE:
+        return 0
+    return 2 if run.reason in USAGE_REASONS else 1
+
+
+@contextmanager
+def stop_on_signals(stop: threading.Event) -> Iterator[None]:
+    """SIGTERM and Ctrl-C ask to stop: what is decided is finished, nothing new is begun."""
+
+    def handler(number: int, frame: object) -> None:
+        del number, frame
+        stop.set()
+
+    before = {s: signal.signal(s, handler) for s in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for number, old in before.items():
+            signal.signal(number, old)

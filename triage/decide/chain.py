@@ -1,0 +1,111 @@
+"""The chain of providers: a batch decided side by side, the first usable answer of each message counts."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from triage.decide.batch import OUT_OF_TIME, Batch, Walk
+from triage.decide.breaker import BreakerState, load_state
+from triage.decide.cost import SpendGuard
+from triage.decide.gate import Gate
+from triage.decide.link import Link
+from triage.domain.decision import Question, Ruling
+from triage.domain.mail import PreparedMail
+from triage.ports import BreakerStore, Clock
+
+_POLL_S = 0.2
+_GRACE_S = 2.0
+"""How long past the batch's deadline a provider is waited for before its message is given up."""
+
+
+class Chain:
+    """The Decider (see `triage.ports`). `message_deadline_s` bounds one message: all providers, retries and waits
+    together; `concurrency` how many messages are asked about side by side."""
+
+    def __init__(
+        self,
+        links: Sequence[Link],
+        *,
+        clock: Clock,
+        breakers: BreakerStore,
+        spend: SpendGuard,
+        concurrency: int = 20,
+        message_deadline_s: float = 20.0,
+    ) -> None:
+        self.links = tuple(links)
+        self._clock = clock
+        self._breakers = breakers
+        self._spend = spend
+        self._concurrency = concurrency
+        self._message_deadline_s = message_deadline_s
+
+    def decide(
+        self,
+        question: Question,
+        mails: Mapping[int, PreparedMail],
+        *,
+        deadline: float,
+        stop: threading.Event,
+        on_ruling: Callable[[int, Ruling], None],
+    ) -> None:
+        """Rule on every mail (see `triage.ports.Decider`)."""
+        if not mails:
+            return
+        self._spend.refresh()
+        stored = [load_state(self._breakers.load_breaker(link.breaker_key)) for link in self.links]
+        gates = [Gate(state, self._clock) for state in stored]
+        batch = Batch(
+            question,
+            tuple(zip(self.links, gates, strict=True)),
+            clock=self._clock,
+            spend=self._spend,
+            deadline=deadline,
+            message_deadline_s=self._message_deadline_s,
+            stop=stop,
+        )
+        pending = dict.fromkeys(_order(list(mails), stored))
+        held: dict[int, Walk] = {}
+        pool = ThreadPoolExecutor(min(self._concurrency, len(mails)), thread_name_prefix="decide")
+        try:
+            for uid in pending:
+                pool.submit(batch.run, uid, mails[uid])
+            while pending and self._clock.monotonic() <= deadline + _GRACE_S:
+                try:
+                    uid, walk = batch.done.get(timeout=_POLL_S)
+                except queue.Empty:
+                    continue
+                del pending[uid]
+                self._save(stored, gates)
+                ruling = batch.ruling(walk)
+                if ruling is None:
+                    held[uid] = walk
+                else:
+                    on_ruling(uid, ruling)
+            for uid, walk in held.items():
+                on_ruling(uid, batch.late_ruling(walk))
+            for uid in pending:
+                on_ruling(uid, Ruling(None, asked=False, reason=OUT_OF_TIME))
+        finally:
+            batch.halt.set()
+            pool.shutdown(wait=not pending, cancel_futures=True)
+
+    def close(self) -> None:
+        for link in self.links:
+            link.provider.close()
+
+    def _save(self, stored: list[BreakerState], gates: Sequence[Gate]) -> None:
+        for i, (link, gate) in enumerate(zip(self.links, gates, strict=True)):
+            state = gate.state
+            if state != stored[i]:
+                self._breakers.save_breaker(link.breaker_key, state.to_json())
+                stored[i] = state
+
+
+def _order(uids: list[int], states: Sequence[BreakerState]) -> list[int]:
+    """The order of asking. While the first breaker is half-open another message probes each time, so that one message
+    the server cannot stomach does not keep it open for ever."""
+    probes = states[0].probes % len(uids) if states and states[0].open else 0
+    return uids[probes:] + uids[:probes]

@@ -1,0 +1,117 @@
+"""The embedded classifier as a provider: no key, no network, a few milliseconds of one core a mail."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from triage.decide.embedded.affinity import Wording, affinity, read_mail, read_option
+from triage.decide.embedded.anchors import anchor_of
+from triage.decide.embedded.features import Features, extract
+from triage.decide.embedded.learned import LearnedWeights
+from triage.decide.embedded.pool import pool
+from triage.decide.embedded.weights import ANCHORS, Weights, shipped
+from triage.domain.category import HIJACK_ID, NONE_ID
+from triage.domain.decision import Answer, Question
+from triage.domain.mail import PreparedMail
+from triage.ports import Clock
+
+NAME = "embedded"
+GENERATION = 1
+HIJACK_SUSPICION = 0.15
+_HIDDEN_WARNING = "hidden_text"
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """All the classifier makes of one mail under one question; learning starts from the same view."""
+
+    features: Features
+    probabilities: Mapping[str, float]
+    hijack: float
+    vetoes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    anchors: Mapping[str, str | None]
+    wordings: Mapping[str, Wording]
+
+
+class EmbeddedProvider:
+    """Answers from shipped weights and what was learned in this mailbox. Thread-safe, raises nothing."""
+
+    name = NAME
+
+    def __init__(self, *, learned: LearnedWeights | None = None, clock: Clock, weights: Weights | None = None) -> None:
+        self._weights = weights or shipped()
+        self._learned = learned
+        self._clock = clock
+        self._read = lru_cache(maxsize=32)(self._read_question)
+        suffix = f"+{learned.digest}" if learned else ""
+        self.model = f"embedded-{GENERATION}.{self._weights.digest}{suffix}"
+
+    def ask(self, question: Question, mail: PreparedMail, deadline: float) -> Answer:
+        """The answer at once; `deadline` is not looked at, an answer takes milliseconds."""
+        del deadline
+        started = self._clock.monotonic()
+        view = self.view(question, mail)
+        probabilities = view.probabilities
+        if self._learned:
+            probabilities = self._learned.apply(view.features, probabilities)
+        best = max(question.ids, key=lambda option: probabilities[option])
+        return Answer(
+            choice=best,
+            probabilities=probabilities,
+            provider=self.name,
+            model=self.model,
+            latency_ms=round((self._clock.monotonic() - started) * 1000),
+            hijack_signs=len(view.features.injection),
+            vetoes=view.vetoes,
+        )
+
+    def view(self, question: Question, mail: PreparedMail) -> View:
+        """What the shipped weights alone say of a mail."""
+        reading = self._read(question)
+        features = extract(mail)
+        anchors = self._weights.probabilities(features.values)
+        affinities: dict[str, float] = {}
+        if reading.wordings:
+            seen = read_mail(mail, self._weights.rarity)
+            affinities = {option: affinity(wording, seen) for option, wording in reading.wordings.items()}
+        hijack = anchors[ANCHORS.index(HIJACK_ID)]
+        return View(
+            features=features,
+            probabilities=pool(anchors, question.ids, reading.anchors, affinities),
+            hijack=hijack,
+            vetoes=_vetoes(features, hijack, mail),
+        )
+
+    def close(self) -> None:
+        """Nothing to close."""
+
+    def _read_question(self, question: Question) -> _Reading:
+        """What does not change from mail to mail: which option stands for which anchor, and what the others say."""
+        anchors = {option.id: anchor_of(option) for option in question.options}
+        taken = [anchor for anchor in anchors.values() if anchor]
+        compared = [o for o in question.options if o.id != NONE_ID and _must_compare(anchors[o.id], taken)]
+        return _Reading(anchors, {o.id: read_option(o, self._weights.rarity) for o in compared})
+
+
+def _must_compare(anchor: str | None, taken: list[str]) -> bool:
+    return anchor is None or taken.count(anchor) > 1
+
+
+def _vetoes(features: Features, hijack: float, mail: PreparedMail) -> tuple[str, ...]:
+    """Why this mail must not leave the inbox whatever its category, as codes."""
+    vetoes = []
+    if features.injection:
+        vetoes.append("injection_pattern")
+    if hijack >= HIJACK_SUSPICION:
+        vetoes.append("may_be_hijack")
+    if mail.signals.hidden_chars or _HIDDEN_WARNING in mail.warnings:
+        vetoes.append("hidden_text")
+    if features.asks:
+        vetoes.append("asks_for_action")
+    return tuple(vetoes)

@@ -1,0 +1,90 @@
+"""The hash chain: one per account, written in the same transaction as what it tells of.
+
+A link's hash covers the link before it, so that an edited, missing, inserted or reordered record is found. Links hold
+digests, never content: what a decision said can be forgotten and the chain still verifies. A decision's digests are
+salted; the salt goes with the row.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any
+
+from sqlalchemy import Connection, insert, select, update
+
+from triage.ledger.backend import Backend
+from triage.ledger.schema import chains, events
+
+GENESIS = bytes(32)
+"""The hash that an account's first link hangs on."""
+
+
+class Kind(StrEnum):
+    """What a link tells of its subject (a run or a decision)."""
+
+    RUN_STARTED = "run_started"
+    RUN_FINISHED = "run_finished"
+    DECIDED = "decided"
+    LABELLED = "labelled"
+    ARCHIVED = "archived"
+    CLOSED = "closed"
+    RECOVERED = "recovered"
+    FORGOTTEN = "forgotten"
+    PRUNED = "pruned"  # retention cut the chain up to the link that is its subject
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """One fact to be chained: what happened to whom, and the digest of what was written."""
+
+    kind: Kind
+    subject: str
+    digest: bytes
+
+
+def digest(values: Sequence[Any], salt: bytes = b"") -> bytes:
+    """SHA-256 of a row's values in their order."""
+    text = json.dumps(values, default=datetime.isoformat, ensure_ascii=True, separators=(",", ":"))
+    return hashlib.sha256(salt + text.encode()).digest()
+
+
+def link_hash(before: bytes, account: str, seq: int, at: datetime, kind: str, subject: str, content: bytes) -> bytes:
+    """The hash of one link, given the hash of the one before it."""
+    text = f"{seq}\n{at.isoformat()}\n{kind}\n{account}\n{subject}\n"
+    return hashlib.sha256(before + text.encode() + content).digest()
+
+
+def append(connection: Connection, backend: Backend, account: str, at: datetime, links: Sequence[Link]) -> None:
+    """Chain `links` to the account's end. Locks the account's chain until the transaction ends."""
+    if not links:
+        return
+    at = at.astimezone(UTC)
+    head = select(chains.c.seq, chains.c.hash).where(chains.c.account == account).with_for_update()
+    end = connection.execute(head).one_or_none()
+    if end is None:
+        first = backend.insert(chains).values(account=account, seq=0, hash=GENESIS, base_seq=0, base_hash=GENESIS)
+        connection.execute(first.on_conflict_do_nothing())
+        end = connection.execute(head).one()
+    seq, last = end
+    rows = []
+    for link in links:
+        seq += 1
+        last = link_hash(last, account, seq, at, link.kind, link.subject, link.digest)
+        rows.append(
+            {
+                "account": account,
+                "seq": seq,
+                "at": at,
+                "kind": str(link.kind),
+                "subject": link.subject,
+                "digest": link.digest,
+                "hash": last,
+            }
+        )
+    connection.execute(insert(events), rows)
+    connection.execute(update(chains).where(chains.c.account == account).values(seq=seq, hash=last))

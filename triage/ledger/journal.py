@@ -1,0 +1,211 @@
+"""The journal: what was decided, and how far each decision got. Durable when a call returns."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Row, func, insert, select, update
+from sqlalchemy.exc import IntegrityError
+
+from triage.domain.errors import LedgerError
+from triage.domain.mail import MessageRef
+from triage.domain.record import DecisionRecord, StepRecord
+from triage.ledger.chain import Kind, Link, append, digest
+from triage.ledger.rows import (
+    CONTENT,
+    decision_content,
+    decision_state,
+    plain,
+    state_values,
+    to_decision,
+    to_json,
+    whole,
+)
+from triage.ledger.schema import UNAPPLIED, UNFINISHED, decisions, steps
+from triage.ledger.states import StatesPart
+
+_FINGERPRINT_DIGITS = 32
+_ROWS_AT_ONCE = 500
+
+_unclosed = decisions.c.closed_reason.is_(None)
+_unlabelled = decisions.c.labelled_at.is_(None)
+
+
+class JournalPart(StatesPart):
+    """Journal of `triage.ports`."""
+
+    _key: bytes | None = None
+
+    def key(self, text: str) -> str:
+        """HMAC-SHA256 under the ledger's own key: it names a message and tells nothing about it elsewhere."""
+        if not text:
+            return ""
+        if self._key is None:
+            self._key = self._fingerprint_key()
+        return hmac.new(self._key, text.encode("utf-8", "surrogateescape"), hashlib.sha256).hexdigest()[
+            :_FINGERPRINT_DIGITS
+        ]
+
+    def record_decision(self, record: DecisionRecord) -> None:
+        """Raises LedgerError if an unapplied decision of this message and category set exists: none is paid twice."""
+        values = decision_content(record)
+        salt = secrets.token_bytes(16)
+        state = decision_state(record)
+        links = [Link(Kind.DECIDED, record.id, digest([values[c.name] for c in CONTENT], salt))]
+        for kind, told in state_values(state).items():
+            links.append(Link(kind, record.id, digest(told, salt)))
+
+        def work(connection: Connection) -> None:
+            try:
+                connection.execute(insert(decisions).values(**values, **state, salt=salt))
+            except IntegrityError as error:
+                raise LedgerError(
+                    f"account {record.account}, message {record.ref}: decided already and not yet applied "
+                    f"(second decision {record.id} of run {record.run_id} was not recorded)"
+                ) from error
+            append(connection, self._backend, record.account, self._clock.now(), links)
+
+        self._write(work)
+
+    def mark_labelled(self, decision_ids: Sequence[str], at: datetime) -> None:
+        self._mark(Kind.LABELLED, decision_ids, _unlabelled, lambda _id: {"labelled_at": at})
+
+    def mark_archived(self, archived: Mapping[str, MessageRef | None], at: datetime) -> None:
+        def values(decision_id: str) -> dict[str, Any]:
+            to = archived[decision_id]
+            return {
+                "archived_at": at,
+                "archived_mailbox": to.mailbox if to else None,
+                "archived_uidvalidity": to.uidvalidity if to else None,
+                "archived_uid": to.uid if to else None,
+            }
+
+        self._mark(Kind.ARCHIVED, list(archived), decisions.c.archived_at.is_(None), values)
+
+    def mark_closed(self, decision_ids: Sequence[str], reason: str, at: datetime) -> None:
+        self._mark(Kind.CLOSED, decision_ids, _unclosed, lambda _id: {"closed_reason": plain(reason)}, at)
+
+    def mark_recovered(self, decision_ids: Sequence[str], run_id: str, at: datetime) -> None:
+        fresh = decisions.c.recovered_by.is_(None)
+        self._mark(Kind.RECOVERED, decision_ids, fresh, lambda _id: {"recovered_by": run_id}, at)
+
+    def _mark(
+        self,
+        kind: Kind,
+        decision_ids: Sequence[str],
+        still_open: ColumnElement[bool],
+        values: Callable[[str], dict[str, Any]],
+        at: datetime | None = None,
+    ) -> None:
+        """Fill in state columns, once: a mark made before stays as it is, unknown ids are passed over.
+
+        All of them in one transaction, one link each. Decisions with equal values share a statement.
+        """
+        groups: dict[tuple[tuple[str, Any], ...], list[str]] = defaultdict(list)
+        for decision_id in dict.fromkeys(decision_ids):
+            groups[tuple(values(decision_id).items())].append(decision_id)
+
+        def work(connection: Connection) -> None:
+            links: dict[str, list[Link]] = defaultdict(list)
+            for items, ids in groups.items():
+                for some in _in_portions(ids):
+                    statement = (
+                        update(decisions)
+                        .where(decisions.c.id.in_(some), still_open)
+                        .values(dict(items))
+                        .returning(*decisions.c)
+                    )
+                    for row in connection.execute(statement):
+                        told = state_values(row._mapping)[kind]
+                        links[row.account].append(Link(kind, row.id, digest(told, row.salt)))
+            for account in sorted(links):  # always in the same order: two transactions never wait for each other
+                told_in_order = sorted(links[account], key=lambda link: link.subject)
+                append(connection, self._backend, account, at or self._clock.now(), told_in_order)
+
+        if groups:
+            self._write(work)
+
+    def unapplied(
+        self, account: str, category_set: str, refs: Sequence[MessageRef]
+    ) -> Mapping[MessageRef, DecisionRecord]:
+        places: dict[tuple[str, int], list[int]] = defaultdict(list)
+        for ref in refs:
+            places[ref.mailbox, ref.uidvalidity].append(ref.uid)
+        found: dict[MessageRef, DecisionRecord] = {}
+        with self._reading() as connection:
+            for (mailbox, uidvalidity), uids in places.items():
+                for some in _in_portions(uids):
+                    statement = select(decisions).where(
+                        decisions.c.account == account,
+                        decisions.c.mailbox == mailbox,
+                        decisions.c.uidvalidity == uidvalidity,
+                        decisions.c.uid.in_(some),
+                        decisions.c.category_set == category_set,
+                        UNAPPLIED,
+                    )
+                    for row in connection.execute(statement):
+                        record = to_decision(row)
+                        found[record.ref] = record
+        return found
+
+    def unfinished(self, account: str, limit: int = 500) -> tuple[DecisionRecord, ...]:
+        statement = (
+            select(decisions)
+            .where(decisions.c.account == account, UNFINISHED)
+            .order_by(decisions.c.decided_at, decisions.c.id)
+            .limit(limit)
+        )
+        return self._decisions(statement)
+
+    def latest_decisions(self, account: str, message_id_keys: Sequence[str]) -> Mapping[str, DecisionRecord]:
+        keys = [key for key in dict.fromkeys(message_id_keys) if key]
+        found: dict[str, DecisionRecord] = {}
+        with self._reading() as connection:
+            for some in _in_portions(keys):
+                statement = (
+                    select(decisions)
+                    .where(
+                        decisions.c.account == account,
+                        decisions.c.message_id_key.in_(some),
+                        decisions.c.labelled_at.is_not(None),
+                    )
+                    .order_by(decisions.c.decided_at, decisions.c.id)
+                )
+                for row in connection.execute(statement):
+                    found[row.message_id_key] = to_decision(row)  # later ones overwrite earlier ones
+        return found
+
+    def record_step(self, run_id: str, step: StepRecord) -> None:
+        counts = to_json({name: whole(n) for name, n in step.counts.items()})
+        statement = insert(steps).values(
+            run_id=run_id,
+            name=step.name,
+            started_at=step.started_at,
+            duration_ms=whole(step.duration_ms),
+            counts=counts,
+        )
+
+        def work(connection: Connection) -> None:
+            connection.execute(statement)
+
+        self._write(work)
+
+    def spent_usd(self, since: datetime) -> float:
+        statement = select(func.coalesce(func.sum(decisions.c.cost_usd), 0.0)).where(decisions.c.decided_at >= since)
+        with self._reading() as connection:
+            return float(connection.execute(statement).scalar_one())
+
+    def _decisions(self, statement: Any) -> tuple[DecisionRecord, ...]:
+        with self._reading() as connection:
+            rows: Sequence[Row[Any]] = connection.execute(statement).all()
+        return tuple(to_decision(row) for row in rows)
+
+
+def _in_portions(items: Sequence[Any]) -> list[Sequence[Any]]:
+    return [items[i : i + _ROWS_AT_ONCE] for i in range(0, len(items), _ROWS_AT_ONCE)]

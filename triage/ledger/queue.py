@@ -1,0 +1,235 @@
+"""The queue: fires, claims, leases. Each call is one transaction around one conditional statement.
+
+A lease is counted on the one clock that all processes of the ledger share, the *lease clock*: PostgreSQL's own clock
+for many machines, the operating system's monotonic clock for the one machine of an SQLite file. The workers' wall
+clocks, which differ and step, play no part. A lease lives while `renewed <= now < expires`. The first half covers a
+clock that went back: after a reboot the monotonic clock starts again, after a step PostgreSQL's may fall behind the
+last renewal. Such a lease counts as run out, so that a dead run never blocks its account for as long as the step was
+wide. The worst that a step of PostgreSQL's clock does, either way, is to cut the runs that are on: they stop writing at
+their next check, and the next fire picks up what is left.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Row, and_, func, literal_column, not_, select, update
+from sqlalchemy.exc import IntegrityError
+
+from triage.domain.record import Run, RunState, Trigger
+from triage.ledger.chain import Kind, Link, append, digest
+from triage.ledger.rows import RUN_END, RUN_START, plain, to_json, to_run, values_of, whole
+from triage.ledger.schema import QUEUED, RUNNING, runs
+from triage.ledger.store import Store
+
+_ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"  # no i, l, o, u: an id is read out and typed
+_CLAIM_ATTEMPTS = 8
+_SLACK_MS = 2_000  # a clock that is being slewed may run back a little
+
+
+def new_run_id(now: datetime) -> str:
+    """A run id that sorts by time and can be read out: UTC date, time, six random letters."""
+    tail = "".join(secrets.choice(_ALPHABET) for _ in range(6))
+    return f"{now.astimezone(UTC):%Y%m%d-%H%M%S}-{tail}"
+
+
+class QueuePart(Store):
+    """RunQueue of `triage.ports`."""
+
+    def enqueue(
+        self, account: str, trigger: Trigger, fire_time: datetime, options: Mapping[str, str] | None = None
+    ) -> Run | None:
+        def work(connection: Connection) -> Run | None:
+            self._backend.one_at_a_time(connection, f"enqueue:{account}")
+            run_id = self._insert_fire(connection, account, trigger, fire_time, options or {})
+            if run_id is None:
+                return None
+            if trigger is Trigger.SCHEDULE:
+                self._coalesce(connection, account)
+            return to_run(connection.execute(select(runs).where(runs.c.id == run_id)).one())
+
+        return self._write(work)
+
+    def _insert_fire(
+        self, connection: Connection, account: str, trigger: Trigger, fire_time: datetime, options: Mapping[str, str]
+    ) -> str | None:
+        fire = and_(runs.c.account == account, runs.c.fire_time == fire_time)
+        while True:
+            run_id = new_run_id(self._clock.now())
+            statement = (
+                self._backend.insert(runs)
+                .values(
+                    id=run_id,
+                    account=account,
+                    trigger=trigger.value,
+                    fire_time=fire_time,
+                    state=RunState.QUEUED.value,
+                    enqueued_at=self._backend.now(),
+                    counts="{}",
+                    options=to_json(dict(options)),
+                )
+                .on_conflict_do_nothing()
+                .returning(runs.c.id)
+            )
+            if connection.execute(statement).first() is not None:
+                return run_id
+            if connection.execute(select(runs.c.id).where(fire)).first() is not None:
+                return None
+            # Otherwise the id was taken: draw another one.
+
+    def _coalesce(self, connection: Connection, account: str) -> None:
+        waiting = and_(QUEUED, runs.c.account == account, runs.c.trigger == Trigger.SCHEDULE.value)
+        newest = select(runs.c.id).where(waiting).order_by(runs.c.fire_time.desc()).limit(1)
+        into = connection.execute(newest).scalar_one_or_none()
+        if into is None:
+            return
+        connection.execute(
+            update(runs)
+            .where(waiting, runs.c.id != into)
+            .values(state=RunState.COALESCED.value, reason=f"into {into}", finished_at=self._backend.now())
+        )
+
+    def claim(
+        self, owner: str, lease: timedelta, accounts: Sequence[str] | None = None, run_id: str | None = None
+    ) -> Run | None:
+        for _ in range(_CLAIM_ATTEMPTS):
+            try:
+                return self._write(lambda connection: self._claim(connection, owner, lease, accounts, run_id))
+            except _AccountTaken:
+                continue  # another worker started a run of that account in this moment: look for the next one
+        return None
+
+    def _claim(
+        self,
+        connection: Connection,
+        owner: str,
+        lease: timedelta,
+        accounts: Sequence[str] | None,
+        run_id: str | None,
+    ) -> Run | None:
+        other = runs.alias("other")
+        busy = select(other.c.id).where(other.c.account == runs.c.account, other.c.state == literal_column("'running'"))
+        oldest = select(runs.c.id).where(QUEUED, ~busy.exists())
+        if run_id is not None:
+            oldest = oldest.where(runs.c.id == run_id)
+        if accounts is not None:
+            oldest = oldest.where(self._backend.among(runs.c.account, accounts))
+        oldest = oldest.order_by(runs.c.fire_time, runs.c.id).limit(1).with_for_update(of=runs, skip_locked=True)
+        take = (
+            update(runs)
+            .where(runs.c.id == oldest.scalar_subquery(), QUEUED)
+            .values(
+                state=RunState.RUNNING.value,
+                started_at=self._backend.now(),
+                lease_owner=owner,
+                **self._lease(lease),
+            )
+            .returning(*runs.c)
+        )
+        try:
+            row = connection.execute(take).one_or_none()
+        except IntegrityError as error:
+            raise _AccountTaken from error
+        if row is None:
+            return None
+        self._chain(connection, row, Kind.RUN_STARTED)
+        return to_run(row)
+
+    def renew(self, run_id: str, owner: str, lease: timedelta) -> bool:
+        statement = update(runs).where(self._ours(run_id, owner)).values(**self._lease(lease))
+        return self._write(lambda connection: connection.execute(statement).rowcount == 1)
+
+    def holds(self, run_id: str, owner: str) -> bool:
+        with self._reading() as connection:
+            return connection.execute(select(runs.c.id).where(self._ours(run_id, owner))).first() is not None
+
+    def finish(
+        self,
+        run_id: str,
+        owner: str,
+        *,
+        failed: str | None = None,
+        error: str | None = None,
+        counts: Mapping[str, int] | None = None,
+    ) -> bool:
+        state = RunState.DONE if failed is None else RunState.FAILED
+        statement = (
+            update(runs)
+            .where(self._ours(run_id, owner))
+            .values(
+                state=state.value,
+                reason=plain(failed),
+                error=plain(error),
+                counts=to_json({name: whole(n) for name, n in (counts or {}).items()}),
+                finished_at=self._backend.now(),
+            )
+            .returning(*runs.c)
+        )
+
+        def work(connection: Connection) -> bool:
+            row = connection.execute(statement).one_or_none()
+            if row is None:
+                return False
+            self._chain(connection, row, Kind.RUN_FINISHED)
+            return True
+
+        return self._write(work)
+
+    def expire(self) -> tuple[Run, ...]:
+        run_out = select(runs.c.id).where(RUNNING, not_(self._alive()))
+        with self._reading() as connection:  # looking takes no lock, and nearly always there is nothing to do
+            if connection.execute(run_out.limit(1)).first() is None:
+                return ()
+        statement = (
+            update(runs)
+            .where(runs.c.id.in_(run_out.with_for_update(skip_locked=True)), RUNNING)
+            .values(
+                state=RunState.FAILED.value,
+                reason="cut",
+                error="the lease ran out: the process died or was stopped, or its machine lost the ledger",
+                finished_at=self._backend.now(),
+            )
+            .returning(*runs.c)
+        )
+
+        def work(connection: Connection) -> tuple[Run, ...]:
+            rows = sorted(connection.execute(statement).all(), key=lambda row: (row.account, row.id))
+            for row in rows:
+                self._chain(connection, row, Kind.RUN_FINISHED)
+            return tuple(to_run(row) for row in rows)
+
+        return self._write(work)
+
+    def depth(self, account: str | None = None) -> int:
+        statement = select(func.count()).select_from(runs).where(QUEUED)
+        if account is not None:
+            statement = statement.where(runs.c.account == account)
+        with self._reading() as connection:
+            return int(connection.execute(statement).scalar_one())
+
+    def _lease(self, lease: timedelta) -> dict[str, Any]:
+        now = self._backend.lease_ms()
+        return {
+            "lease_until": self._backend.later(lease),
+            "lease_renewed_ms": now,
+            "lease_expires_ms": now + int(lease / timedelta(milliseconds=1)),
+        }
+
+    def _alive(self) -> ColumnElement[bool]:
+        now = self._backend.lease_ms()
+        return and_(runs.c.lease_renewed_ms <= now + _SLACK_MS, now < runs.c.lease_expires_ms)
+
+    def _ours(self, run_id: str, owner: str) -> ColumnElement[bool]:
+        return and_(runs.c.id == run_id, runs.c.lease_owner == owner, RUNNING, self._alive())
+
+    def _chain(self, connection: Connection, row: Row[Any], kind: Kind) -> None:
+        columns = RUN_START if kind is Kind.RUN_STARTED else RUN_END
+        link = Link(kind, row.id, digest(values_of(row, columns)))
+        append(connection, self._backend, row.account, self._clock.now(), [link])
+
+
+class _AccountTaken(Exception):
+    """The partial unique index refused a second running run of one account."""

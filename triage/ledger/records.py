@@ -1,0 +1,123 @@
+"""Reading back: runs, steps, decisions, for people and reports. Nothing here writes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Column, ColumnElement, and_, select, tuple_
+
+from triage.domain.record import DecisionRecord, Run, StepRecord
+from triage.ledger.journal import JournalPart
+from triage.ledger.rows import to_decision, to_run, to_step
+from triage.ledger.schema import chains, decisions, runs, steps
+
+_CHUNK = 2_000
+
+
+class RecordsPart(JournalPart):
+    """Records of `triage.ports`, and what reports and the audit stream."""
+
+    def runs(self, account: str | None = None, limit: int = 20, since: datetime | None = None) -> tuple[Run, ...]:
+        """The newest runs first, those that were enqueued at or after `since`."""
+        statement = select(runs).order_by(runs.c.enqueued_at.desc(), runs.c.id.desc()).limit(limit)
+        if account is not None:
+            statement = statement.where(runs.c.account == account)
+        if since is not None:
+            statement = statement.where(runs.c.enqueued_at >= since)
+        with self._reading() as connection:
+            return tuple(to_run(row) for row in connection.execute(statement))
+
+    def run(self, run_id: str) -> Run | None:
+        if not run_id:
+            return None
+        exact = select(runs).where(runs.c.id == run_id)
+        alike = select(runs).where(_begins(runs.c.id, run_id)).limit(2)
+        with self._reading() as connection:
+            rows = connection.execute(exact).all() or connection.execute(alike).all()
+        return to_run(rows[0]) if len(rows) == 1 else None
+
+    def steps(self, run_id: str) -> tuple[StepRecord, ...]:
+        statement = select(steps).where(steps.c.run_id == run_id).order_by(steps.c.id)
+        with self._reading() as connection:
+            return tuple(to_step(row) for row in connection.execute(statement))
+
+    def decisions(self, run_id: str) -> tuple[DecisionRecord, ...]:
+        return self._decisions(_in_order().where(decisions.c.run_id == run_id))
+
+    def recovered(self, run_id: str) -> tuple[DecisionRecord, ...]:
+        """Decisions of earlier runs that this run finished."""
+        return self._decisions(_in_order().where(decisions.c.recovered_by == run_id))
+
+    def decision(self, decision_id: str) -> DecisionRecord | None:
+        found = self._decisions(select(decisions).where(decisions.c.id == decision_id))
+        return found[0] if found else None
+
+    def decision_by_key(self, prefix: str, limit: int = 50) -> tuple[DecisionRecord, ...]:
+        """All decisions, newest first, of the one message whose key begins so; () if there is none, or several."""
+        if not prefix:
+            return ()
+        newest = select(decisions).order_by(decisions.c.decided_at.desc(), decisions.c.id.desc())
+        keys = select(decisions.c.message_key).where(_begins(decisions.c.message_key, prefix)).distinct().limit(2)
+        with self._reading() as connection:
+            found = connection.execute(keys).scalars().all()
+            if len(found) != 1:
+                return ()
+            rows = connection.execute(newest.where(decisions.c.message_key == found[0]).limit(limit)).all()
+        return tuple(to_decision(row) for row in rows)
+
+    def iter_decisions(
+        self, account: str | None, since: datetime, until: datetime | None = None
+    ) -> Iterator[DecisionRecord]:
+        """Decisions of a period (`since` <= decided < `until`), oldest first, of one account or of all.
+
+        Any number in bounded memory: read in portions, each of its own transaction, so that nobody waits.
+        """
+        after: tuple[datetime, str] | None = None
+        while True:
+            statement = _in_order().where(decisions.c.decided_at >= since).limit(_CHUNK)
+            if account is not None:
+                statement = statement.where(decisions.c.account == account)
+            if until is not None:
+                statement = statement.where(decisions.c.decided_at < until)
+            if after is not None:
+                statement = statement.where(tuple_(decisions.c.decided_at, decisions.c.id) > after)
+            portion = self._decisions(statement)
+            yield from portion
+            if len(portion) < _CHUNK:
+                return
+            after = (portion[-1].decided_at, portion[-1].id)
+
+    def iter_runs(self, account: str | None, since: datetime, until: datetime | None = None) -> Iterator[Run]:
+        """Runs of a period (`since` <= enqueued < `until`), oldest first, in bounded memory."""
+        after: tuple[datetime, str] | None = None
+        while True:
+            statement = select(runs).where(runs.c.enqueued_at >= since).limit(_CHUNK)
+            statement = statement.order_by(runs.c.enqueued_at, runs.c.id)
+            if account is not None:
+                statement = statement.where(runs.c.account == account)
+            if until is not None:
+                statement = statement.where(runs.c.enqueued_at < until)
+            if after is not None:
+                statement = statement.where(tuple_(runs.c.enqueued_at, runs.c.id) > after)
+            with self._reading() as connection:
+                portion = [to_run(row) for row in connection.execute(statement)]
+            yield from portion
+            if len(portion) < _CHUNK:
+                return
+            after = (portion[-1].enqueued_at, portion[-1].id)
+
+    def accounts(self) -> tuple[str, ...]:
+        """Every account that the ledger holds a record of, sorted."""
+        with self._reading() as connection:
+            return tuple(connection.execute(select(chains.c.account).order_by(chains.c.account)).scalars())
+
+
+def _in_order() -> Any:
+    return select(decisions).order_by(decisions.c.decided_at, decisions.c.id)
+
+
+def _begins(column: Column[Any], prefix: str) -> ColumnElement[bool]:
+    """A prefix as a range, which every index serves; ids and keys stay below "~"."""
+    return and_(column >= prefix, column < prefix + "~")

@@ -1,0 +1,1 @@
+"""One run of one account: select, recover, thread, fetch, prepare, decide, label, archive."""

@@ -1,0 +1,106 @@
+"""What a run is made of: an account's plan and the tools it works with."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import date
+from typing import Protocol
+
+from triage.domain.category import CategorySet
+from triage.domain.decision import Question
+from triage.domain.record import DecisionRecord, Run, StepRecord, Trigger
+from triage.policy.judge import Policy
+from triage.ports import Clock, Decider, Journal, Mailbox
+
+
+@dataclass(frozen=True, slots=True)
+class AccountPlan:
+    """Everything a run needs to know of its account, as values.
+
+    `mode` is preview (nothing written), label (labels only) or act. `owner` holds the account's own addresses, case
+    folded. `since`/`before` bound the messages by the day they arrived. `batch_deadline_s` is for all asks of a wave
+    together; `max_chars` caps the body a model reads.
+    """
+
+    account: str
+    categories: CategorySet
+    question: Question
+    policy: Policy
+    owner: frozenset[str]
+    mode: str = "act"
+    batch: int = 20
+    since: date | None = None
+    before: date | None = None
+    newest_first: bool = False
+    batch_deadline_s: float = 60.0
+    max_chars: int = 6000
+    label_on_outage: bool = False
+    record_subjects: bool = False
+
+    def for_run(self, run: Run) -> AccountPlan:
+        """The plan with what this run asks for on its own: a smaller batch, preview, or mail older than `since`."""
+        plan = self
+        if run.options.get("mode"):
+            plan = replace(plan, mode=run.options["mode"])
+        if run.options.get("limit"):
+            plan = replace(plan, batch=max(1, min(self.batch, int(run.options["limit"]))))
+        if run.trigger is Trigger.BACKFILL:
+            plan = replace(plan, since=None, before=self.since, newest_first=True)
+        return plan
+
+    @property
+    def writes(self) -> bool:
+        return self.mode != "preview"
+
+    @property
+    def archives(self) -> bool:
+        return self.mode == "act"
+
+
+class RunLog(Protocol):
+    """The running commentary of a run: the same facts the ledger keeps, one call an event."""
+
+    def begin(self, step: str) -> None: ...
+    def step(self, step: StepRecord) -> None: ...
+    def decision(self, record: DecisionRecord) -> None: ...
+    def event(self, name: str, **facts: object) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """The ports a run works through."""
+
+    mailbox: Mailbox
+    decider: Decider
+    journal: Journal
+    clock: Clock
+    log: RunLog
+
+
+class LeaseGuard(Protocol):
+    """Says before each write that the run is still ours."""
+
+    def check(self) -> None:
+        """Raises LeaseLost."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class RunScope:
+    """One run under way: who it is, its plan, its tools, its lease, and the signal to stop."""
+
+    run: Run
+    plan: AccountPlan
+    tools: Tools
+    lease: LeaseGuard
+    stop: threading.Event
+
+
+Counts = dict[str, int]
+
+
+def add_counts(total: Counts, more: Mapping[str, int]) -> None:
+    for name, n in more.items():
+        total[name] = total.get(name, 0) + n

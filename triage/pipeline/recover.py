@@ -1,0 +1,72 @@
+"""Finishing what an earlier run left half done (DESIGN 4). What a person did in between always wins.
+
+The journal holds decisions whose label is not recorded, and labels whose archive is not recorded. What is true of the
+message now decides: the mailbox is read, never the ledger believed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from triage.domain.mail import Head
+from triage.domain.record import DecisionRecord
+from triage.pipeline.plan import RunScope
+
+
+@dataclass(slots=True)
+class Recovery:
+    """What is to be done about the unfinished decisions, by decision: apply the label, archive, or let go."""
+
+    to_label: list[DecisionRecord] = field(default_factory=list)
+    labelled: list[DecisionRecord] = field(default_factory=list)
+    to_archive: list[DecisionRecord] = field(default_factory=list)
+    closed: dict[str, list[str]] = field(default_factory=dict)  # reason -> decision ids
+
+    def close(self, record: DecisionRecord, reason: str) -> None:
+        self.closed.setdefault(reason, []).append(record.id)
+
+
+def plan_recovery(
+    unfinished: Sequence[DecisionRecord], now: dict[int, Head], inbox: str, uidvalidity: int, scope: RunScope
+) -> Recovery:
+    """Decide, from the flags of the messages as they are `now`, what becomes of each unfinished decision. Pure."""
+    out = Recovery()
+    categories = scope.plan.categories
+    for record in unfinished:
+        ref = record.ref
+        if (ref.mailbox, ref.uidvalidity) != (inbox, uidvalidity):
+            out.close(record, "uidvalidity_changed" if ref.mailbox == inbox else "inbox_changed")
+            continue
+        head = now.get(ref.uid)
+        if head is None:
+            out.close(record, "gone")
+            continue
+        borne = categories.ids_on(head.flags)
+        if record.labelled_at is None and not borne:
+            if record.category_set != categories.fingerprint or record.label_id not in categories.label_ids:
+                out.close(record, "superseded")
+            else:
+                out.to_label.append(record)
+        elif borne != (record.label_id,):
+            out.close(record, "person_touched")
+        else:
+            if record.labelled_at is None:
+                out.labelled.append(record)
+            if not record.archive:
+                continue
+            if not scope.plan.archives:
+                out.close(record, "archiving_off")
+            elif untouched(record, head, categories.label(record.label_id)):
+                out.to_archive.append(record)
+            else:
+                out.close(record, "person_touched")
+    return out
+
+
+def untouched(record: DecisionRecord, head: Head, label: str) -> bool:
+    """Did nobody change a flag since the decision, our own label apart? Reading the message counts as a touch."""
+    ours = label.casefold()
+    before = {f.casefold() for f in record.flags} - {ours, "\\recent"}
+    after = {f.casefold() for f in head.flags} - {ours, "\\recent"}
+    return before == after

@@ -1,0 +1,234 @@
+"""One run of one account, from selection to archive.
+
+select -> recover -> thread -> fetch -> prepare -> decide -> label -> archive. Parents are decided before their
+replies, so a batch goes through the middle steps in waves; nearly always there is one. Everything that was decided is
+durable before the first label is stored, so the whole body may be cut anywhere and made again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from triage.domain.decision import Answer, Ruling
+from triage.domain.errors import KeywordsRefused, MailboxLost
+from triage.domain.mail import Head, MailSource, PreparedMail
+from triage.domain.record import DecisionRecord
+from triage.pipeline.ancestry import decided_candidate, gather_threads
+from triage.pipeline.plan import Counts, RunScope, add_counts
+from triage.pipeline.records import decision_record
+from triage.pipeline.recover import plan_recovery
+from triage.pipeline.steps import step
+from triage.pipeline.texts import fetch_sources
+from triage.pipeline.writeback import archive, write_back
+from triage.policy.judge import judge, judge_inherited, judge_outage, judge_unreadable
+from triage.ports import MailboxFacts
+from triage.prepare import prepare
+from triage.threads.candidate import Ask, Candidate
+from triage.threads.headers import ThreadHeaders, read_thread_headers
+from triage.threads.rounds import Gathered, next_round
+
+
+@dataclass(slots=True)
+class Batch:
+    """The messages of a run on their way: what is known of each, and what has been decided."""
+
+    heads: dict[int, Head]
+    gathered: Gathered
+    decided: dict[int, DecisionRecord] = field(default_factory=dict)
+    candidates: dict[int, Candidate] = field(default_factory=dict)
+
+    @property
+    def mails(self) -> Mapping[int, ThreadHeaders]:
+        return self.gathered.mails
+
+    def settle(self, uid: int, record: DecisionRecord) -> None:
+        self.decided[uid] = record
+        self.candidates[uid] = decided_candidate(record, self.mails[uid], self.heads[uid])
+
+    def pass_over(self, uid: int) -> None:
+        """Nobody could decide this message now; its replies need not wait for it."""
+        self.candidates.setdefault(uid, Candidate(self.mails[uid], self.gathered.keys[uid]))
+
+
+def execute(scope: RunScope, counts: Counts) -> None:
+    """Make the run, adding to `counts` what was done; raises what ended it (MailboxError, LeaseLost, LedgerError).
+
+    A connection that breaks is made anew once: the journal makes the second try safe.
+    """
+    try:
+        try:
+            _body(scope, counts)
+        except MailboxLost as lost:
+            if scope.stop.is_set():
+                raise
+            scope.tools.log.event("reconnecting", reason=lost.code, detail=str(lost))
+            scope.tools.mailbox.close()
+            _body(scope, counts)
+    finally:
+        scope.tools.mailbox.close()
+
+
+def _body(scope: RunScope, counts: Counts) -> None:
+    plan, tools = scope.plan, scope.tools
+    room = plan.batch - counts.get("labelled", 0)
+    if room <= 0:
+        return
+    with step(scope, "select") as found:
+        facts = tools.mailbox.open()
+        if plan.writes:
+            require_labels_kept(facts, plan.account)
+        uids = tools.mailbox.select_unlabelled(
+            plan.categories.labels, plan.since, room, before=plan.before, newest_first=plan.newest_first
+        )
+        found.update(messages=facts.messages, selected=len(uids))
+    finished = _recover(scope, facts, room, counts) if plan.writes else frozenset()
+    uids = tuple(u for u in uids if u not in finished)[: max(0, room - len(finished))]
+    counts["selected"] = counts.get("selected", 0) + len(uids) + len(finished)
+    if not uids or scope.stop.is_set():
+        return
+    batch = _gather(scope, facts.inbox, uids)
+    _decide(scope, batch, counts)
+    if plan.writes:
+        add_counts(counts, write_back(scope, list(batch.decided.values()), batch.heads))
+
+
+def require_labels_kept(facts: MailboxFacts, account: str) -> None:
+    """Refuse to pay for decisions that the mailbox cannot keep. Raises KeywordsRefused."""
+    if facts.read_only:
+        raise KeywordsRefused(
+            f"account {account}: {facts.inbox} opens read-only, so no label can be stored. "
+            "Give this login the right to write flags, or set mode: preview."
+        )
+    if not facts.keeps_keywords:
+        raise KeywordsRefused(
+            f"account {account}: {facts.inbox} keeps no custom keywords (PERMANENTFLAGS lacks \\*). "
+            "Give this login the right to write flags, or use labels: folder."
+        )
+
+
+def _recover(scope: RunScope, facts: MailboxFacts, room: int, counts: Counts) -> frozenset[int]:
+    """Finish what earlier runs left half done; the UIDs that took a place in this batch."""
+    tools = scope.tools
+    unfinished = tools.journal.unfinished(scope.plan.account)
+    if not unfinished:
+        return frozenset()
+    with step(scope, "recover") as found:
+        here = [r.ref.uid for r in unfinished if (r.ref.mailbox, r.ref.uidvalidity) == (facts.inbox, facts.uidvalidity)]
+        heads = dict(tools.mailbox.flags_of(here)) if here else {}
+        recovery = plan_recovery(unfinished, heads, facts.inbox, facts.uidvalidity, scope)
+        now = tools.clock.now()
+        for reason, ids in recovery.closed.items():
+            tools.journal.mark_closed(ids, reason, now)
+        if recovery.labelled:
+            tools.journal.mark_labelled([r.id for r in recovery.labelled], now)
+        to_label = recovery.to_label[:room]
+        others = [r for r in (*to_label, *recovery.labelled, *recovery.to_archive) if r.run_id != scope.run.id]
+        if others:
+            tools.journal.mark_recovered(sorted({r.id for r in others}), scope.run.id, now)
+        found.update(
+            label=len(to_label), archive=len(recovery.to_archive), closed=sum(map(len, recovery.closed.values()))
+        )
+    add_counts(counts, {"recovered": len({r.id for r in others})})
+    add_counts(counts, write_back(scope, to_label, heads))
+    add_counts(counts, archive(scope, recovery.to_archive[: scope.plan.batch]))
+    return frozenset(r.ref.uid for r in to_label)
+
+
+def _gather(scope: RunScope, inbox: str, uids: tuple[int, ...]) -> Batch:
+    with step(scope, "thread") as found:
+        heads = dict(scope.tools.mailbox.fetch_heads(uids))
+        mails = {uid: read_thread_headers(head.headers) for uid, head in heads.items()}
+        gathered = gather_threads(scope, inbox, heads, mails)
+        found.update(heads=len(heads), gone=len(uids) - len(heads), ancestors=sum(map(len, gathered.found.values())))
+    return Batch(heads, gathered)
+
+
+def _decide(scope: RunScope, batch: Batch, counts: Counts) -> None:
+    """Decide in rounds: what the threads settle, then what the model is asked, until nothing waits for anything."""
+    while not scope.stop.is_set():
+        round_ = next_round(batch.gathered, batch.candidates)
+        for uid, word in round_.inherited.items():
+            verdict = judge_inherited(word.ancestor, scope.plan.policy, word.archive_floor, word.keep_reason)
+            record = decision_record(scope, batch.heads[uid], batch.mails[uid], verdict, ancestor=word.ancestor)
+            _settle(scope, batch, uid, record, counts)
+        if round_.to_ask:
+            _ask(scope, batch, round_.to_ask, counts)
+        if not round_.waiting:
+            return
+
+
+def _ask(scope: RunScope, batch: Batch, asks: Mapping[int, Ask], counts: Counts) -> None:
+    try:
+        mails = _read(scope, batch, sorted(asks), counts)
+        if mails and not scope.stop.is_set():
+            _put_question(scope, batch, asks, mails, counts)
+    finally:
+        for uid in asks:
+            batch.pass_over(uid)
+
+
+def _read(scope: RunScope, batch: Batch, uids: list[int], counts: Counts) -> dict[int, PreparedMail]:
+    with step(scope, "fetch") as found:
+        sources = fetch_sources(scope.tools.mailbox, {uid: batch.heads[uid] for uid in uids})
+        found.update(messages=len(sources), bytes=sum(len(t.data) for s in sources.values() for t in s.texts))
+    mails: dict[int, PreparedMail] = {}
+    with step(scope, "prepare") as found:
+        for uid, source in sources.items():
+            mail = _prepare(scope, batch, uid, source, counts)
+            if mail is not None:
+                mails[uid] = mail
+        found.update(
+            messages=len(mails),
+            chars=sum(len(m.body) for m in mails.values()),
+            links_removed=sum(m.links_removed for m in mails.values()),
+        )
+    return mails
+
+
+def _put_question(
+    scope: RunScope, batch: Batch, asks: Mapping[int, Ask], mails: Mapping[int, PreparedMail], counts: Counts
+) -> None:
+    plan, tools = scope.plan, scope.tools
+    with step(scope, "decide") as found:
+
+        def on_ruling(uid: int, ruling: Ruling) -> None:
+            verdict = judge(ruling, mails[uid], plan.policy, asks[uid].keep_reason)
+            if verdict is None and plan.label_on_outage and not scope.stop.is_set():
+                verdict = judge_outage(plan.policy, ruling.reason or "No provider could be asked.")
+            if verdict is None:
+                add_counts(counts, {"not_asked": 1})
+                add_counts(found, {"not_asked": 1})
+                tools.log.event("not_asked", uid=uid, reason=ruling.reason)
+                return
+            record = decision_record(scope, batch.heads[uid], batch.mails[uid], verdict, mail=mails[uid], ruling=ruling)
+            _settle(scope, batch, uid, record, counts)
+            if isinstance(ruling.answer, Answer):
+                add_counts(found, {"asked": 1})
+
+        tools.decider.decide(
+            plan.question,
+            mails,
+            deadline=tools.clock.monotonic() + plan.batch_deadline_s,
+            stop=scope.stop,
+            on_ruling=on_ruling,
+        )
+
+
+def _prepare(scope: RunScope, batch: Batch, uid: int, source: MailSource, counts: Counts) -> PreparedMail | None:
+    """One message's text for the model. One that cannot be read is settled here and never blocks the batch."""
+    try:
+        return prepare(source, max_chars=scope.plan.max_chars)
+    except Exception as error:  # noqa: BLE001 - whatever a mail can provoke is that mail's own; it is recorded
+        name = type(error).__name__
+        scope.tools.log.event("unreadable", uid=uid, error=name)
+        verdict = judge_unreadable(scope.plan.policy, f"The message could not be read ({name}).")
+        _settle(scope, batch, uid, decision_record(scope, batch.heads[uid], batch.mails[uid], verdict), counts)
+        return None
+
+
+def _settle(scope: RunScope, batch: Batch, uid: int, record: DecisionRecord, counts: Counts) -> None:
+    scope.tools.journal.record_decision(record)
+    scope.tools.log.decision(record)
+    batch.settle(uid, record)
+    add_counts(counts, {str(record.outcome): 1})

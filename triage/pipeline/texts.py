@@ -1,0 +1,36 @@
+"""The fetch step: only the text parts a model may read, up to their caps; attachments never."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from triage.domain.mail import Head, MailSource, PartBytes
+from triage.ports import Mailbox
+from triage.prepare import choose_parts, read_message
+
+WHOLE_BYTES = 65536
+"""How much of a message is fetched whose structure the server could not tell."""
+
+
+def fetch_sources(mailbox: Mailbox, heads: Mapping[int, Head]) -> dict[int, MailSource]:
+    """The source of each message, in one pipelined fetch. Messages that are gone are absent."""
+    chosen = {uid: choose_parts(head.structure) for uid, head in heads.items()}
+    wanted = {uid: [(part.path, cap) for part, cap in parts] for uid, parts in chosen.items() if parts}
+    texts = mailbox.fetch_texts(wanted) if wanted else {}
+    sources: dict[int, MailSource] = {}
+    for uid, head in heads.items():
+        if structure_unknown(head):
+            whole = mailbox.fetch_whole(uid, WHOLE_BYTES)
+            if whole is not None:
+                sources[uid] = read_message(whole)
+            continue
+        got = texts.get(uid, {})
+        parts: list[PartBytes] = [replace(got[part.path], part=part) for part, _ in chosen[uid] if part.path in got]
+        sources[uid] = MailSource(head.headers, head.structure, tuple(parts))
+    return sources
+
+
+def structure_unknown(head: Head) -> bool:
+    """Could the server not say how the message is built? The adapter marks that with a part of size -1."""
+    return head.structure.size < 0

@@ -1,0 +1,321 @@
+"""HTML to the text that a person sees. The only file that imports the HTML library.
+
+The library builds the tree a browser would build. Three kinds of markup make that explode: deep nesting and thousands
+of attributes on one tag (time grows with the square), and unclosed formatting elements, which every later block opens
+anew (64 KB became 12 million nodes). `_flatten` and `_thin` bound them before the library sees them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from selectolax.lexbor import LexborHTMLParser, LexborNode
+
+from triage.prepare.style import BLACK, NO_EFFECT, WHITE, Colour, Effect, Sheet, effect_of, parse_sheet, same
+
+MAX_CHARS = 100_000
+MAX_DEPTH = 200
+MAX_FORMATTING = 16
+MAX_NODES = 150_000
+MAX_ATTRIBUTES = 200
+LONG_TAG = 2000
+
+_FORMATTING = frozenset("a b big code em font i nobr s small strike strong tt u".split())
+_NO_DEPTH = frozenset(
+    "area base br col embed hr img input link meta param source track wbr p li td th tr dt dd option tbody thead tfoot"
+    " html head body".split()
+)
+_TAG_NAME = re.compile(r"<(/?[a-zA-Z][^\s/>]*)")
+_BLOCK = frozenset(
+    "address article aside blockquote body br caption center dd details dialog dir div dl dt fieldset figcaption figure"
+    " footer form h1 h2 h3 h4 h5 h6 header hr legend li main menu nav ol p pre section summary table tbody tfoot thead"
+    " tr ul".split()
+)
+_UNSEEN = frozenset(
+    "head script style template noscript title iframe object embed audio video canvas svg math select datalist noframes"
+    " noembed meta link base".split()
+)
+_CELLS = frozenset(("td", "th"))
+_QUOTE_CLASSES = re.compile(
+    r"\b(?:gmail_quote|yahoo_quoted|protonmail_quote|tutanota_quote|moz-email-headers-table|zmail_extra|quotelevel)"
+)
+_SIGNATURE = re.compile(r"\b(?:gmail_signature|moz-signature|protonmail_signature_block-user)\b")
+_SPACES = re.compile(r"[ \t\r\n\f]+")
+_PADDING = re.compile("[\\s\u00ad\u034f\u115f\u1160\u200b-\u200f\u2060\u2800\ufeff]+")
+_PROSE_COMMENT = re.compile(r"\s*(?!\[if|\[endif|<!)[^<>{}]{40,}\Z")
+_UNCLOSED = tuple(re.compile(rf"<{t}\b[^>]*>(?!.*</{t})", re.I | re.S) for t in ("style", "script", "title", "textarea"))
+_LONG_TAG = re.compile(r"""<[a-zA-Z][^\s/>]*+(?:[^"'>]++|"[^"]*+"|'[^']*+')*+""")
+_ATTRIBUTE = re.compile(r"""[\s/]+[^\s=/]+""")
+_MARKUP = re.compile(r"<[a-zA-Z!/]")
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """The visible text of an HTML body, quoted blocks prefixed with `> `, and what else was found in it."""
+
+    text: str = ""
+    hidden_chars: int = 0
+    links: tuple[str, ...] = ()
+    images: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    hidden: bool = False
+    visible: bool = True
+    shrunk: bool = False
+    colour: Colour = BLACK
+    background: Colour = WHITE
+    pre: bool = False
+    quoted: bool = False
+    shown: bool = True
+
+
+@dataclass(slots=True)
+class _Page:
+    """What a walk gathers."""
+
+    lines: list[str] = field(default_factory=list)
+    line: list[str] = field(default_factory=list)
+    quoted: bool = False
+    hidden: int = 0
+    links: list[str] = field(default_factory=list)
+    images: int = 0
+
+    def put(self, text: str, quoted: bool) -> None:
+        if quoted != self.quoted:
+            self.end_line()
+            self.quoted = quoted
+        self.line.append(text)
+
+    def end_line(self) -> None:
+        if self.line:
+            text = "".join(self.line)
+            self.lines.append(f"> {text}" if self.quoted and text.strip() else text)
+            self.line.clear()
+
+    def text(self) -> str:
+        self.end_line()
+        return "\n".join(self.lines)
+
+
+def render(html: str) -> Rendered:
+    """Visible text of an HTML document or fragment of any quality. Time is linear in its length; never raises."""
+    html = html[:MAX_CHARS]
+    if not _MARKUP.search(html):
+        return Rendered(_entities(html))
+    rendered = _render(html)
+    if rendered.text.strip() or rendered.images:
+        return rendered
+    mended = _mend(html)
+    return _render(mended) if mended != html else rendered
+
+
+def _entities(text: str) -> str:
+    """A text that only claims to be HTML keeps its lines."""
+    node = LexborHTMLParser("<pre>\n" + text).css_first("pre") if "&" in text else None
+    return (node.text(deep=False) if node else text) or ""
+
+
+def _mend(html: str) -> str:
+    """Close what swallowed everything behind it: an element of raw text or a comment without an end."""
+    for unclosed in _UNCLOSED:
+        found = unclosed.search(html)
+        if found:
+            end = re.compile(r"</head|<body|\n\s*\n|\Z", re.I).search(html, found.end())
+            cut = end.start() if end else len(html)
+            html = html[: found.start()] + html[cut:]
+    start = html.rfind("<!--")
+    return html[:start] + html[start + 4 :] if start >= 0 and "-->" not in html[start:] else html
+
+
+def _flatten(html: str) -> str:
+    """Start tags beyond a sane depth become `<br`, which holds nothing: their text stays, their style is lost."""
+    names = _TAG_NAME.findall(html)
+    if len(names) < MAX_FORMATTING:
+        return html
+    opened: dict[str, int] = {}
+    depth = formatting = 0
+    excess: set[int] = set()
+    for n, raw in enumerate(names):
+        name = raw.lower()
+        if name[0] == "/":
+            name = name[1:]
+            if opened.get(name):
+                opened[name] -= 1
+                depth -= 1
+                formatting -= name in _FORMATTING
+        elif name not in _NO_DEPTH:
+            if depth >= MAX_DEPTH or (formatting >= MAX_FORMATTING and name in _FORMATTING):
+                excess.add(n)
+                continue
+            opened[name] = opened.get(name, 0) + 1
+            depth += 1
+            formatting += name in _FORMATTING
+    if not excess:
+        return html
+    order = iter(range(len(names)))
+    return _TAG_NAME.sub(lambda m: "<wbr" if next(order) in excess else m.group(), html)
+
+
+def _thin(html: str) -> str:
+    """Take the attributes off a tag that has hundreds of them."""
+    if all(len(stretch) < LONG_TAG for stretch in html.split("<")):
+        return html
+    return _LONG_TAG.sub(
+        lambda m: (
+            m.group(0)
+            if len(m.group(0)) < LONG_TAG or len(_ATTRIBUTE.findall(m.group(0))) <= MAX_ATTRIBUTES
+            else m.group(0).split(None, 1)[0]
+        ),
+        html,
+    )
+
+
+def _render(html: str) -> Rendered:
+    tree = LexborHTMLParser(_flatten(_thin(html)))
+    sheet = Sheet()
+    if "<style" in html or "<STYLE" in html or "<Style" in html:
+        for node in tree.tags("style")[:50]:
+            parse_sheet(node.text(deep=True) or "", sheet)
+    page = _Page()
+    first = tree.root
+    while first is not None and first.prev is not None:
+        first = first.prev  # comments may stand before the document
+    _walk(first, sheet, page)
+    return Rendered(page.text(), page.hidden, tuple(page.links), page.images)
+
+
+def _walk(node: LexborNode | None, sheet: Sheet, page: _Page) -> None:
+    """Every node once, in order, without recursion."""
+    effects: dict[tuple[str | None, ...], Effect] = {}
+    stack: list[tuple[LexborNode, str, _State]] = []
+    state = _State()
+    for _ in range(MAX_NODES):
+        if node is None:
+            break
+        tag = node.tag or ""
+        child: LexborNode | None = None
+        inner = state
+        if tag == "-text":
+            _put_text(node.text_content or "", state, page)
+        elif tag == "-comment" or tag == "_comment" or tag == "-em_comment":
+            comment = node.comment_content or ""
+            if _PROSE_COMMENT.match(comment):
+                page.hidden += len(_PADDING.sub("", comment))
+        elif tag not in _UNSEEN:
+            inner = _enter(node, tag, state, sheet, effects, page)
+            child = node.child
+            if child is None:
+                _leave(tag, inner, page)
+        if child is not None:
+            stack.append((node, tag, state))
+            node, state = child, inner
+            continue
+        following = node.next
+        while following is None and stack:
+            parent, parent_tag, outer = stack.pop()
+            _leave(parent_tag, state, page)
+            state = outer
+            following = parent.next
+        node = following
+
+
+def _put_text(text: str, state: _State, page: _Page) -> None:
+    if not state.shown:
+        page.hidden += len(_PADDING.sub("", text))
+        return
+    if state.pre:
+        first, *rest = text.replace("\r\n", "\n").split("\n")
+        page.put(first, state.quoted)
+        for line in rest:
+            page.end_line()
+            page.put(line, state.quoted)
+        return
+    words = text.split()
+    if words:
+        before, after = " " if text[0].isspace() else "", " " if text[-1].isspace() else ""
+        page.put(f"{before}{' '.join(words)}{after}", state.quoted)
+    elif page.line:
+        page.put(" ", page.quoted)
+
+
+def _enter(
+    node: LexborNode, tag: str, state: _State, sheet: Sheet, effects: dict[tuple[str | None, ...], Effect], page: _Page
+) -> _State:
+    attributes = node.attributes
+    if tag in _BLOCK:
+        page.end_line()
+    elif tag in _CELLS and page.line:
+        page.put(" ", page.quoted)
+    if tag == "li" and state.shown:
+        page.put("- ", state.quoted)
+    if not attributes and not sheet.count and tag not in ("pre", "textarea", "listing", "mark"):
+        return state
+    class_ = attributes.get("class") or ""
+    key = (tag, attributes.get("style"), class_, attributes.get("id"), attributes.get("bgcolor"),
+           attributes.get("color"), attributes.get("text"), attributes.get("background"),
+           "hidden" if "hidden" in attributes else None, "href" if attributes.get("href") else None)  # fmt: skip
+    effect = effects.get(key)
+    if effect is None:
+        effect = effects[key] = _effect(tag, class_, attributes, sheet)
+    quoted = state.quoted or _starts_quote(tag, class_, attributes)
+    pre = True if tag in ("pre", "textarea", "listing") and effect.pre is None else effect.pre
+    inner = state if effect is NO_EFFECT and quoted == state.quoted and pre is None else _next(state, effect, quoted, pre)
+    if tag == "img":
+        _image(attributes, inner, page)
+    elif tag in ("a", "area") and attributes.get("href"):
+        page.links.append((attributes["href"] or "")[:300])
+    elif tag == "input" and (attributes.get("type") or "").lower() in ("submit", "button") and inner.shown:
+        page.put(attributes.get("value") or "", inner.quoted)
+    if class_ and inner.shown and _SIGNATURE.search(class_):
+        page.end_line()
+        page.put("-- ", inner.quoted)
+        page.end_line()
+    return inner
+
+
+def _next(state: _State, effect: Effect, quoted: bool, pre: bool | None) -> _State:
+    hidden = state.hidden or effect.gone
+    visible = state.visible if effect.visible is None else effect.visible
+    shrunk = state.shrunk if effect.shrunk is None else effect.shrunk
+    colour = state.colour if effect.colour is None else effect.colour
+    background = state.background if effect.background is None else effect.background
+    shown = not hidden and visible and not shrunk and not same(colour, background)
+    return _State(hidden, visible, shrunk, colour, background, state.pre if pre is None else pre, quoted, shown)
+
+
+def _effect(tag: str, class_: str, attributes: Mapping[str, str | None], sheet: Sheet) -> Effect:
+    rules: Mapping[str, str] = {}
+    if sheet.count:
+        names = {f".{c}" for c in class_.lower().split()[:20]}
+        if attributes.get("id"):
+            names.add(f"#{str(attributes['id']).lower()}")
+        rules = sheet.matching(tag, frozenset(names))
+    return effect_of(rules, attributes.get("style") or "", attributes, tag)
+
+
+def _starts_quote(tag: str, class_: str, attributes: Mapping[str, str | None]) -> bool:
+    """Old text as mail programs mark it; a bare blockquote is the author's own."""
+    if tag == "blockquote" and ((attributes.get("type") or "").lower() == "cite" or attributes.get("cite")):
+        return True
+    return bool(class_) and _QUOTE_CLASSES.search(class_) is not None
+
+
+def _image(attributes: Mapping[str, str | None], state: _State, page: _Page) -> None:
+    page.images += 1
+    alt = (attributes.get("alt") or "").strip()
+    dot = any((attributes.get(side) or "").strip().rstrip("px") in ("0", "1") for side in ("width", "height"))
+    if alt and state.shown and not dot:
+        page.put(f" {_SPACES.sub(' ', alt[:300])} ", state.quoted)
+
+
+def _leave(tag: str, state: _State, page: _Page) -> None:
+    if tag in _BLOCK:
+        page.end_line()
+        if tag in ("p", "h1", "h2", "h3", "table", "ul", "ol"):
+            page.lines.append("")
+    elif tag in _CELLS and page.line:
+        page.put(" ", page.quoted)

@@ -1,0 +1,166 @@
+"""Links out of a text; the words around them stay.
+
+Everything that leads somewhere goes: URLs of any scheme, bare or in brackets, wrapped over lines, glued to words of any
+script; www names; host names with a path; the targets of Markdown, BBCode and angle-bracket links. A bare mail address
+or a bare domain is a word.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_CJK = "\u2e80-\u303f\u3040-\u33ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef"
+_URL_CHAR = rf"[^\s<>\"“”„«»{_CJK}]"
+_SCHEME = (
+    r"(?i:(?:https?|hxxps?|ftps?|sftp|file|webcal|tg|slack|msteams|zoommtg|whatsapp|skype|market|itms(?:-apps)?|intent"
+    r"|android-app|git|ssh|svn|ldap|ws|wss|rtsp|s3|ipfs|chrome|about|nntp|irc|smb|app|cid)"
+    r"(?::|\[:\]|&#58;|%3A)(?://?|\\\\|%2F%2F)/?|mailto:|data:[a-z]+/|cid:|javascript:|tel:\+?\d|sms:\+?\d|callto:"
+    r"|bitcoin:|magnet:\?|urn:[a-z]+:|geo:-?\d|xmpp:|[a-z][a-z0-9+.-]{1,20}://)"
+)
+_TLD = (
+    r"(?i:com|org|net|edu|gov|mil|int|info|biz|name|pro|app|dev|page|shop|store|site|online|club|xyz|top|live|link|click"
+    r"|cloud|email|news|media|world|today|tech|agency|digital|io|co|me|tv|ly|gl|gg|ai|to|be|am|fm|im|is|in|us|uk|ca|au"
+    r"|nz|ie|de|at|ch|fr|es|it|pt|br|mx|ar|cl|pe|nl|lu|dk|se|no|fi|ru|ua|by|kz|cz|sk|hu|ro|bg|gr|tr|il|jp|cn|tw|hk|kr"
+    r"|sg|my|th|vn|id|ph|za|eu|asia|lat|cat|example|test|invalid|local|onion)"
+)
+_HOST = rf"(?<![a-zA-Z0-9_@.\\/-])(?:[a-zA-Z0-9][a-zA-Z0-9-]{{0,61}}\.){{1,6}}{_TLD}(?::\d{{1,5}})?(?:/{_URL_CHAR}+|\?{_URL_CHAR}+|/(?!\w))"
+_SCHEMELESS = rf"(?<![\w:/])//(?:[a-zA-Z0-9-]{{1,63}}\.){{1,5}}{_TLD}\b"
+
+_MARKDOWN = re.compile(
+    rf"(!?)\[([^\[\]\n]{{0,500}}(?:\[[^\[\]\n]{{0,200}}\][^\[\]\n]{{0,200}})?)\]"
+    rf"\(\s*<?(?:{_SCHEME}|#|/|www\.|[\w.-]+\.{_TLD}\b)[^\s()<>]*(?:\([^\s()<>]*\)[^\s()<>]*)*>?(?:\s+\"[^\"\n]*\")?\s*\)"
+)
+_BBCODE = re.compile(r"\[url=[^\]\n]{1,4000}\]|\[/?url\]|\[/?img\]", re.I)
+_ORG = re.compile(rf"\[\[{_SCHEME}[^\]\s]{{0,4000}}\]\[([^\[\]\n]{{0,300}})\]\]")
+_LABELLED_ANGLE = re.compile(rf"<{_SCHEME}[^\s<>|]*\|([^<>\n]{{0,300}})>")
+_ANGLE = re.compile(rf"<\s*(?:(?i:URL):\s*)?(?:{_SCHEME}|(?i:www)\.)[^\s<>]*(?:\s*\n[> ]*[^\s<>]+){{0,60}}\s*>")
+_IMAGE_MARK = re.compile(r"\[(?:cid|image):[^\]\n]{0,300}\]", re.I)
+_BARE = re.compile(
+    rf"(?:{_SCHEME}{_URL_CHAR}*|(?<![a-zA-Z0-9_@.-])(?i:www)\d?\.{_URL_CHAR}{{3,}}|{_HOST}|{_SCHEMELESS}{_URL_CHAR}*)"
+)
+_ANCHOR = re.compile(r"[:/\\?]|[wW]{3}|%3[aA]")
+"""What every link has in it; only the words around one of these are looked at."""
+_TOKEN_END = re.compile(r"\s|\Z")
+_TRAILING = ".,;:!?'*_~`’…|"
+_PAIRS = {")": "(", "]": "[", "}": "{"}
+_MARK = "\ue0f0"
+_AROUND_MARK = re.compile(
+    rf"[(\[{{<\"'“«]\s*{_MARK}(?:[\s,;|]*{_MARK})*\s*[)\]}}>\"'”»]|{_MARK}"
+)
+_BEFORE_STOP = re.compile(rf"[ \t]*{_MARK}[ \t]*(?=[.,;:!?)])")
+_LEFT_EMPTY = re.compile(r"[(\[<{]\s*[)\]>}]")
+_BARE_LINE = re.compile(rf"^[^\w\n{_CJK}]*(?:\[?\d{{1,3}}[\].):]*)?[^\w\n{_CJK}]*$")
+_WRAPPED = re.compile(r"\n[> ]*([^\s<>]{8,})[ \t]*(?=\n|\Z)")
+_URL_LIKE = re.compile(r"[/=&%?_#+~]|\d[a-z]|[a-z]\d|[a-z][A-Z]")
+_HOST_OF = re.compile(r"(?:[a-z][a-z0-9+.-]*:)?/{0,3}(?:[^/@?#\s]*@)?(\[[0-9a-f:.]+\]|[^/:?#\s\\]+)", re.I)
+_IPV4 = re.compile(r"\d{1,3}(?:\.\d{1,3}){3}|\d{8,10}|0x[0-9a-f]{8}", re.I)
+
+
+@dataclass(frozen=True, slots=True)
+class Unlinked:
+    """A text without its links, and the links that were taken out."""
+
+    text: str
+    links: tuple[str, ...] = ()
+
+
+def remove_links(text: str) -> Unlinked:
+    """Take every link out of `text` and clear away the brackets, quotes and lines that held nothing else."""
+    links: list[str] = []
+
+    def take(found: re.Match[str]) -> str:
+        links.append(found.group(0))
+        return _MARK
+
+    def keep_words(found: re.Match[str]) -> str:
+        links.append(found.group(0))
+        return f"{found.group(found.lastindex or 0)}{_MARK}"
+
+    text = text.replace(_MARK, "")
+    if "[" in text:
+        text = _ORG.sub(keep_words, _MARKDOWN.sub(keep_words, text))
+        text = _BBCODE.sub(lambda m: _MARK if "=" not in m.group(0) else take(m), text)
+        text = _IMAGE_MARK.sub(_MARK, text)
+    if "<" in text:
+        text = _LABELLED_ANGLE.sub(keep_words, text)
+        text = _ANGLE.sub(take, text)
+    text = _remove_bare(text, links)
+    return Unlinked(_clear(text), tuple(links)) if _MARK in text else Unlinked(text)
+
+
+def _remove_bare(text: str, links: list[str]) -> str:
+    out: list[str] = []
+    end = looked = 0
+    for anchor in _ANCHOR.finditer(text):
+        if anchor.start() < looked:
+            continue
+        start = max(text.rfind(" ", looked, anchor.start()), text.rfind("\n", looked, anchor.start())) + 1
+        ending = _TOKEN_END.search(text, anchor.start())
+        looked = ending.start() if ending else len(text)
+        for found in _BARE.finditer(text, max(start, end), looked):
+            stop = found.start() + len(_trimmed(found.group(0)))
+            if stop == looked:
+                looked = stop = _wrapped_end(text, stop)
+            links.append(text[found.start() : min(stop, found.start() + 300)])
+            out += (text[end : found.start()], _MARK)
+            end = stop
+    out.append(text[end:])
+    return "".join(out)
+
+
+def _trimmed(url: str) -> str:
+    """A URL without the punctuation of its sentence; a closing bracket belongs to it only if it opened there."""
+    url = url.partition("](")[0].partition("][")[0]
+    while url:
+        last = url[-1]
+        if last in _TRAILING or (last in _PAIRS and url.count(last) > url.count(_PAIRS[last])):
+            url = url[:-1]
+        else:
+            break
+    return url
+
+
+def _wrapped_end(text: str, stop: int) -> int:
+    """Where a URL ends that a mail program broke at the margin: lines of one token that can be no word."""
+    for _ in range(60):
+        line_start = text.rfind("\n", 0, stop) + 1
+        full = stop - line_start >= 60 or text[stop - 1] in "=&%/-_?"
+        found = _WRAPPED.match(text, stop) if full and stop < len(text) else None
+        if found is None:
+            return stop
+        token = found.group(1)
+        if not _URL_LIKE.search(token) or _BARE.match(token):
+            return stop
+        stop = found.start(1) + len(_trimmed(token))
+        if stop < found.end(1):
+            return stop
+    return stop
+
+
+def _clear(text: str) -> str:
+    lines: list[str] = []
+    for line in text.split("\n"):
+        if _MARK not in line:
+            lines.append(line)
+            continue
+        bare = _BEFORE_STOP.sub("", _AROUND_MARK.sub(_MARK, line)).replace(_MARK, "")
+        bare = _LEFT_EMPTY.sub("", bare) if "(" in line or "[" in line or "<" in line else bare
+        if not _BARE_LINE.fullmatch(bare):
+            lines.append(bare)
+    return "\n".join(lines)
+
+
+def host_of(link: str) -> str:
+    """The host of a link, lower case; "" for mail addresses and links without one."""
+    link = link.strip(" <>()[]\"'")
+    if link[:7].lower() in ("mailto:", "javasc") or link.startswith(("#", "tel:", "cid:", "data:")):
+        return ""
+    found = _HOST_OF.match(link)
+    host = found.group(1).lower() if found else ""
+    return host if "." in host or host.startswith("[") or host.isdigit() else ""
+
+
+def is_address(host: str) -> bool:
+    """Is this host a bare IP address, in any notation?"""
+    return host.startswith("[") or _IPV4.fullmatch(host) is not None
