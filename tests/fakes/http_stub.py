@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -35,9 +36,10 @@ class HttpStub:
     One request a connection, then it is closed: every behaviour begins on a fresh socket.
     """
 
-    def __init__(self, script: Callable[[Seen], Behaviour]) -> None:
+    def __init__(self, script: Callable[[Seen], Behaviour], tls: ssl.SSLContext | None = None) -> None:
         self.seen: list[Seen] = []
         self._script = script
+        self._tls = tls
         self._over = threading.Event()
         self._lock = threading.Lock()
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=128)
@@ -45,7 +47,7 @@ class HttpStub:
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+        return f"{'https' if self._tls else 'http'}://127.0.0.1:{self._listener.getsockname()[1]}"
 
     def __enter__(self) -> HttpStub:
         self._thread.start()
@@ -63,9 +65,14 @@ class HttpStub:
             connection, _ = self._listener.accept()
             threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
 
-    def _serve(self, connection: socket.socket) -> None:
+    def _serve(self, plain: socket.socket) -> None:
+        plain.settimeout(30)
+        try:
+            connection = self._tls.wrap_socket(plain, server_side=True) if self._tls else plain
+        except OSError:
+            plain.close()
+            return
         with connection:
-            connection.settimeout(30)
             try:
                 seen = _read_request(connection)
                 if seen is None:

@@ -11,7 +11,7 @@ MARCH = datetime(2026, 3, 2, 9, 14, tzinfo=UTC)
 SYSTEM_FLAGS = ("\\Answered", "\\Flagged", "\\Deleted", "\\Seen", "\\Draft")
 
 
-@dataclass
+@dataclass(eq=False)
 class FakeMail:
     """One message. `structure` and `labels` are sent as they are; `thread` is X-GM-THRID or THREADID."""
 

@@ -33,7 +33,8 @@ class Rule:
     """When a command (without its tag) matches, from its `nth` match on, at most `times` times.
 
     `before` and `after` are lines around the normal answer, `reply` replaces it ("{tag}" is filled in); `do` and
-    `do_after` change the mailbox. `then`: close, reset (TCP RST), stall (no answer any more), drip (byte by byte).
+    `do_after` change the mailbox. `then`: close, reset (TCP RST), stall (no answer any more), drip (byte by byte), hold
+    (the tagged line comes behind that of the next command, as Dovecot's may).
     """
 
     when: str
@@ -160,6 +161,8 @@ class _Session:
         self._selected: FakeBox | None = None
         self._dripping = False
         self._tag = ""
+        self._holding = False
+        self._held: list[str] = []
 
     def run(self) -> None:
         try:
@@ -203,6 +206,7 @@ class _Session:
         if rule.do:
             rule.do(self._server)
         self._dripping = rule.then == "drip"
+        self._holding = rule.then == "hold"
         for told in rule.before:
             self._say(told)
         if rule.then == "stall":
@@ -230,7 +234,13 @@ class _Session:
         status = handler(command.split(" ", 2 if words[0] == "UID" else 1)[-1]) if handler else "BAD what?"
         for told in after:
             self._say(told)
-        self._say(f"{tag} {status}")
+        if self._holding:
+            self._holding = False
+            self._held.append(f"{tag} {status}")
+            return True
+        for told in (f"{tag} {status}", *self._held):
+            self._say(told)
+        self._held = []
         return verb != "LOGOUT"
 
     # ------------------------------------------------------------ any state

@@ -211,6 +211,14 @@ def test_a_hiccup_is_retried_and_leaves_no_trace() -> None:
     assert rulings[0].failures == ()
 
 
+def test_a_model_of_no_known_price_is_free_on_a_machine_of_ours() -> None:
+    unknown = {**answer(), "model": "nimble"}
+    with HttpStub(always(reply(unknown))) as stub:
+        found = decide(1, stub, model="nimble")[0].answer
+    assert found
+    assert found.cost_usd == 0
+
+
 def test_an_answer_tells_who_gave_it_and_what_it_cost() -> None:
     with HttpStub(always(reply(answer()))) as stub:
         found = decide(1, stub)[0].answer

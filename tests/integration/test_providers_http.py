@@ -5,10 +5,13 @@ from __future__ import annotations
 import gzip
 import json
 import random
+import ssl
+import subprocess
 import threading
 import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -264,6 +267,35 @@ def test_a_dead_port_is_an_outage() -> None:
     assert (found.kind, found.code) == (FailureKind.TRANSIENT, "unreachable")
 
 
+@pytest.fixture
+def certificate(tmp_path: Path) -> Path:
+    """A certificate for 127.0.0.1 that nobody has signed, with its key in the same file."""
+    found = tmp_path / "server.pem"
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
+         "-subj", "/CN=x", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", found, "-out", tmp_path / "crt"],
+        check=True,
+        capture_output=True,
+    )  # fmt: skip
+    found.write_text(found.read_text() + (tmp_path / "crt").read_text())
+    return found
+
+
+def test_a_certificate_nobody_signed_is_refused_and_one_the_operator_trusts_is_not(
+    certificate: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(certificate)
+    with HttpStub(always(reply(GOOD)), tls=tls) as stub:
+        refused = ask(stub, retries=0)
+        monkeypatch.setenv("SSL_CERT_FILE", str(certificate.with_name("crt")))
+        trusted = ask(stub)
+    assert isinstance(refused, Failure)
+    assert (refused.kind, refused.code) == (FailureKind.CONFIGURATION, "certificate")
+    assert isinstance(trusted, Answer)
+    assert len(stub.seen) == 1
+
+
 def test_a_mail_too_long_is_sent_once_more_with_half_its_text() -> None:
     with HttpStub(in_order(reply(b"", 413), reply(GOOD))) as stub:
         found = ask(stub)
@@ -346,7 +378,23 @@ def test_a_wait_past_the_deadline_is_not_begun(clock: ClockByHand) -> None:
     with HttpStub(always(reply(b"", 429, {"Retry-After": "30"}))) as stub:
         found = ask_with(clock, stub, deadline=20)
     assert isinstance(found, Failure)
-    assert (found.code, clock.waits) == ("retry_later", [])
+    assert (found.code, clock.waits, len(stub.seen)) == ("http_429", [], 1)
+
+
+def test_a_pause_that_one_message_was_told_of_holds_for_the_next(clock: ClockByHand) -> None:
+    """Twenty askers are one client to the server: it need not tell each of them."""
+    with HttpStub(in_order(reply(b"", 429, {"Retry-After": "10"}), reply(GOOD))) as stub:
+        http = JsonHttp(name="systemone", base_url=stub.url, clock=clock, retries=0)
+        provider = RemoteProvider(SystemOne(), http, "m")
+        provider.ask(QUESTION, MAIL, 20)
+        short = provider.ask(QUESTION, MAIL, 5)
+        assert clock.waits == []
+        long = provider.ask(QUESTION, MAIL, 20)
+        provider.close()
+    assert isinstance(short, Failure)
+    assert short.code == "paced"
+    assert isinstance(long, Answer)
+    assert 10 <= clock.waits[0] <= 10.2
 
 
 def test_retries_are_bounded_by_attempts(clock: ClockByHand) -> None:

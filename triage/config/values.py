@@ -106,13 +106,12 @@ def _secret(value: Any) -> SecretSpec:
     kind = known[0]
     source = value[kind]
     if not isinstance(source, str) or not source.strip():
-        raise problem(f"must be text after {kind}: ")
+        raise problem(f"must be text after {kind}:")
     if kind == "env" and not _ENV_NAME.fullmatch(source):
         raise problem("must name an environment variable after env: (letters, digits, _)")
     if kind == "command":
         try:
-            if not shlex.split(source):
-                raise problem("must be a command line after command:")
+            shlex.split(source)
         except ValueError:
             raise problem("must be a command line after command: a quote is not closed") from None
     return SecretSpec(kind, source)  # type: ignore[arg-type]  # one of the four words above

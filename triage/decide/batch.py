@@ -116,7 +116,7 @@ class Batch:
                     result = gate.weigh(result, lambda: remote.probe(self._question, until))
         except Exception as error:  # noqa: BLE001 - a provider's bug is one message's failure, never the batch's
             message = f"{provider.name} failed with {type(error).__name__}. Please report this."
-            return Failure(provider.name, FailureKind.UNUSABLE, "internal_error", message)
+            return Failure(provider.name, FailureKind.TRANSIENT, "internal_error", message)
         if isinstance(result, Failure):
             return result
         price = link.price_of(result.model) or FREE

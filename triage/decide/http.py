@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import ssl
 import threading
-import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
 import httpcore
@@ -21,16 +21,17 @@ import httpx
 
 from triage.decide.answers import DuplicateKey, NotJson, parse_json
 from triage.decide.endpoint import clean_key, endpoint_root
+from triage.decide.pacing import Pacing
 from triage.decide.refusals import read_refusal
-from triage.decide.retry import asked_wait_s, backoff_s
+from triage.decide.retry import asked_wait_s
 from triage.decide.sockets import Deadline, DeadlineBackend
+from triage.decide.unpack import Garbled, TooBig, read_body
 from triage.domain.decision import Failure, FailureKind
+from triage.domain.errors import ConfigError
 from triage.ports import Clock
 
 MAX_BODY_BYTES = 1 << 20
 MAX_WAIT_S = 60.0
-STRUGGLING = 5
-"""After so many failed requests in a row a server is not retried any more, only asked: an outage costs few calls."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +53,9 @@ class _Problem:
     option_limit: int | None = None
 
 
+_HOST = re.compile(r"[A-Za-z0-9._:-]{1,253}")
 _STOPPED = _Problem(FailureKind.TRANSIENT, "stopped", "Stopped while waiting.")
-_FINAL = frozenset({"stopped", "retry_later", "too_big"})
+_FINAL = frozenset({"stopped", "paced", "too_big"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +63,6 @@ class HttpFailure(Failure):
     """A Failure with the limit of options that the server named, if it did."""
 
     option_limit: int | None = None
-
-
-class _TooBig(Exception):
-    pass
 
 
 class JsonHttp:
@@ -90,17 +88,16 @@ class JsonHttp:
     ) -> None:
         self.name = name
         self.root = endpoint_root(base_url, has_key=bool(api_key))
-        self.host = urlsplit(self.root).hostname or ""
+        try:
+            self.host = httpx.URL(self.root).host
+        except httpx.InvalidURL:
+            raise ConfigError("base_url names no host that can exist.") from None
         self._clock = clock
         self._timeout_s = timeout_s
         self._retries = retries
         self._max_body_bytes = max_body_bytes
-        self._max_wait_s = max_wait_s
-        self._rng = rng or random.Random()  # noqa: S311 - jitter, not a secret
         self._deadline = Deadline(clock)
-        self._lock = threading.Lock()
-        self._failed_in_a_row = 0
-        self._not_before = 0.0
+        self._pacing = Pacing(clock, rng or random.Random(), max_wait_s)  # noqa: S311 - jitter, not a secret
         self._headers = {
             "Accept": "application/json",
             "Accept-Encoding": "identity",
@@ -141,47 +138,32 @@ class JsonHttp:
             attempt += 1
             result = self._hold(deadline, stop) or self._try(path, payload, deadline, neutral)
             if not isinstance(result, _Problem):
+                self._pacing.up()
                 return Reply(result.data, self._since(started))
-            struggling = self._note(result)
-            if result.kind is not FailureKind.TRANSIENT or result.code in _FINAL:
+            if result.kind is not FailureKind.TRANSIENT:
+                self._pacing.up()
                 return self._failure(result, started)
-            pause = self._pause(result, attempt, deadline)
-            if isinstance(pause, _Problem):
-                return self._failure(pause, started)
-            if attempt > self._retries or struggling or self._clock.monotonic() + pause >= deadline:
+            if result.code in _FINAL:
+                return self._failure(result, started)
+            self._pacing.failed(result.wait_s)
+            pause = self._pacing.pause_s(attempt, result.wait_s)
+            if pause is None:
+                message = f"The server asks to wait {result.wait_s:.0f} s. It is left in peace until the next run."
+                return self._failure(replace(result, code="retry_later", message=message), started)
+            spent = attempt > self._retries or self._pacing.struggling
+            if spent or self._clock.monotonic() + pause >= deadline:
                 return self._failure(result, started)
             if self._clock.wait(stop, pause):
                 return self._failure(_STOPPED, started)
 
-    def _pause(self, problem: _Problem, attempt: int, deadline: float) -> float | _Problem:
-        """Seconds to wait before the next try, or the problem that there is no time for that."""
-        if problem.wait_s is None:
-            return backoff_s(attempt, self._rng.random())
-        now = self._clock.monotonic()
-        if problem.wait_s > min(self._max_wait_s, deadline - now):
-            return _retry_later(problem.wait_s)
-        with self._lock:
-            self._not_before = max(self._not_before, now + problem.wait_s)
-        return problem.wait_s + 0.1 * self._rng.random()
-
     def _hold(self, deadline: float, stop: threading.Event) -> _Problem | None:
-        """Wait with everybody else while the server has asked one of us to: 20 askers are one client to it."""
-        wait_s = self._not_before - self._clock.monotonic()
-        if wait_s <= 0:
+        wait_s = self._pacing.hold_s()
+        if not wait_s:
             return None
-        if wait_s > deadline - self._clock.monotonic():
-            return _retry_later(wait_s)
-        return _STOPPED if self._clock.wait(stop, wait_s + 0.1 * self._rng.random()) else None
-
-    def _note(self, problem: _Problem) -> bool:
-        """Count failures in a row over all threads; True while the server should be spared retries.
-
-        A server that says when to come back is not struggling but pacing us.
-        """
-        with self._lock:
-            failing = problem.kind is FailureKind.TRANSIENT and problem.wait_s is None
-            self._failed_in_a_row = self._failed_in_a_row + 1 if failing else 0
-            return self._failed_in_a_row >= STRUGGLING
+        if self._clock.monotonic() + wait_s >= deadline:
+            message = f"The server asks to wait {wait_s:.0f} s, more than is left for this message."
+            return _Problem(FailureKind.TRANSIENT, "paced", message)
+        return _STOPPED if self._clock.wait(stop, wait_s) else None
 
     def _try(self, path: str, payload: Mapping[str, object], deadline: float, neutral: bool) -> Reply | _Problem:
         now = self._clock.monotonic()
@@ -197,13 +179,14 @@ class JsonHttp:
         )
         try:
             with self._deadline.until(until), closing(self._client.send(request, stream=True)) as response:
-                body = b"".join(_decoded(response, self._max_body_bytes))
+                encoding = response.headers.get("content-encoding", "")
+                body = read_body(response.iter_raw(), encoding, self._max_body_bytes)
         except (httpx.HTTPError, httpcore.TimeoutException, httpcore.NetworkError, httpcore.ProtocolError) as error:
             return self._network_problem(error)
-        except _TooBig:
+        except TooBig:
             size = f"{self._max_body_bytes // 1024} KiB"
             return _Problem(FailureKind.TRANSIENT, "too_big", f"The server's answer is longer than {size}.")
-        except zlib.error:
+        except Garbled:
             return _Problem(FailureKind.TRANSIENT, "not_json", "The server's answer cannot be unpacked.")
         if response.status_code >= 300 or response.status_code < 200:
             return self._status_problem(response, body, neutral)
@@ -221,8 +204,6 @@ class JsonHttp:
                 return _Problem(FailureKind.TRANSIENT, "web_page", message)
             message = f"{self.host} sends something that is no JSON. Check base_url and provider."
             return _Problem(FailureKind.TRANSIENT, "not_json", message)
-        with self._lock:
-            self._failed_in_a_row = 0
         return Reply(data, 0)
 
     def _status_problem(self, response: httpx.Response, body: bytes, neutral: bool) -> _Problem:
@@ -307,30 +288,13 @@ class _Stream(httpx.SyncByteStream):
         self._answer.close()
 
 
-def _decoded(response: httpx.Response, limit: int) -> Iterator[bytes]:
-    """The body, unpacked if the server packs it unasked; raises _TooBig as soon as more than `limit` bytes came."""
-    packed = response.headers.get("content-encoding", "").strip().lower() in ("gzip", "x-gzip", "deflate")
-    unpack = zlib.decompressobj(wbits=zlib.MAX_WBITS | 32) if packed else None
-    size = 0
-    for raw in response.iter_raw():
-        # Never more than one byte past the limit is unpacked, so a small body cannot fill the memory.
-        chunk = unpack.decompress(raw, limit - size + 1) if unpack else raw
-        size += len(chunk)
-        if size > limit:
-            raise _TooBig
-        yield chunk
-
-
-def _retry_later(wait_s: float) -> _Problem:
-    message = f"The server asks to wait {wait_s:.0f} s, which is longer than a decision may take."
-    return _Problem(FailureKind.TRANSIENT, "retry_later", message)
-
-
 def _host_of(location: str) -> str | None:
+    """The host a Location names, if it is one that can be shown."""
     try:
-        return urlsplit(location).hostname
+        host = urlsplit(location).hostname or ""
     except ValueError:
         return None
+    return host if _HOST.fullmatch(host) else None
 
 
 def _caused_by(error: BaseException | None, kind: type[BaseException]) -> bool:

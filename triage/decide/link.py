@@ -24,12 +24,16 @@ class Link:
     archive_floor: float = 0.0
 
     def price_of(self, model: str) -> Price | None:
-        """The price of the model that answered, or of the one configured; None if nobody knows it."""
+        """The price of the model that answered, or of the one configured; None if nobody knows it.
+
+        A model of no known price is free on this machine and in a private network.
+        """
         if self.price is not None:
             return self.price
         if not isinstance(self.provider, RemoteProvider):
             return FREE
-        return find_price(self.provider.name, model) or find_price(self.provider.name, self.provider.model)
+        known = find_price(self.provider.name, model) or find_price(self.provider.name, self.provider.model)
+        return FREE if known is None and self.provider.private else known
 
     @property
     def paid(self) -> bool:

@@ -10,6 +10,7 @@ from typing import Protocol
 
 from triage.decide.answers import Distribution, Unusable
 from triage.decide.cost import estimate_tokens
+from triage.decide.endpoint import is_private
 from triage.decide.http import HttpFailure, JsonHttp
 from triage.decide.question import NEUTRAL_MAIL, fit_question, mail_fields
 from triage.domain.decision import Answer, Failure, FailureKind, Question
@@ -55,6 +56,11 @@ class RemoteProvider:
 
     def __repr__(self) -> str:
         return f"RemoteProvider({self.name!r}, {self.model!r}, {self._http.root!r})"
+
+    @property
+    def private(self) -> bool:
+        """Is the server on this machine or a private network, as far as its name tells?"""
+        return is_private(self._http.host)
 
     def close(self) -> None:
         self._http.close()

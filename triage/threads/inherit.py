@@ -74,7 +74,7 @@ def _older(mails: Sequence[Candidate], received: datetime | None, own_id: str) -
 
 def _nearest_first(thread: Thread, older: Sequence[Candidate]) -> Iterator[tuple[str, tuple[Candidate, ...]]]:
     for message_id in thread.line:
-        yield "same_batch" if message_id in thread.settled else "reference", thread.copies(message_id)
+        yield "reference", thread.copies(message_id)
     for candidate in older:
         if candidate.headers.message_id not in thread.later:
             yield "thread_id", (candidate,)
@@ -97,19 +97,13 @@ def _judge(
     label_id = _categories_on(ancestor, categories)[0]
     archives = categories.action(label_id) is Action.ARCHIVE
     part = _participation(thread, agreeing)
-    if archives and part is None:
-        return _ask(AskReason.NOT_A_PARTICIPANT, keep)
-    if archives and thread.mail.forwarded:
-        return _ask(AskReason.FORWARD, keep)
-    # A mail in between may be a stranger's who took a missing id: he must not lead another's reply into the archive.
-    named = rule == "thread_id" or any(c.headers.message_id in thread.mail.parents for c in agreeing)
-    if archives and not named and keep is KeepReason.NONE:
-        return _ask(AskReason.NOT_NAMED, keep)
-    # An old mail taken as a template carries its references along. In-Reply-To is a deliberate answer, but even that
-    # does not send a new matter to the archive; lists and machines change their subjects within a thread.
-    doubted = archives or not thread.mail.answers
-    if doubted and part not in _LISTS_AND_MACHINES and not _related(thread, agreeing):
-        return _ask(AskReason.SUBJECT_CHANGED, keep)
+    objection = _against_archiving(thread, rule, agreeing, part, keep) if archives else None
+    if objection is None and _is_new_matter(thread, agreeing, part, archives):
+        objection = AskReason.SUBJECT_CHANGED
+    if objection is not None:
+        return _ask(objection, keep)
+    if rule == "reference" and ancestor in thread.settled.get(ancestor.headers.message_id, ()):
+        rule = "same_batch"
     by_person = ancestor.source == PERSON
     confidence = 1.0 if by_person else _probability(ancestor.confidence)
     floor = 0.0 if by_person else ancestor.archive_floor
@@ -130,6 +124,29 @@ def _judge(
         archive_floor=floor,
         keep_reason=keep,
     )
+
+
+def _against_archiving(
+    thread: Thread, rule: str, agreeing: Sequence[Candidate], part: str | None, keep: KeepReason
+) -> AskReason | None:
+    """Why an archiving category must not be taken over unasked, None if it may."""
+    if part is None:
+        return AskReason.NOT_A_PARTICIPANT
+    # A mail in between may be a stranger's who took a missing id: he must not lead another's reply into the archive.
+    named = rule == "thread_id" or any(c.headers.message_id in thread.mail.parents for c in agreeing)
+    if not named and keep is KeepReason.NONE:
+        return AskReason.NOT_NAMED
+    return AskReason.FORWARD if thread.mail.forwarded else None
+
+
+def _is_new_matter(thread: Thread, agreeing: Sequence[Candidate], part: str | None, archives: bool) -> bool:
+    """Does the subject say that an old mail was only taken as a template, its references carried along?
+
+    In-Reply-To is a deliberate answer, but even that does not send a new matter to the archive. Lists and machines
+    change their subjects within a thread.
+    """
+    doubted = archives or not thread.mail.answers
+    return doubted and part not in _LISTS_AND_MACHINES and not _related(thread, agreeing)
 
 
 def _agreeing(copies: Sequence[Candidate], categories: CategorySet) -> tuple[Candidate, ...]:

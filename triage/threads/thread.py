@@ -27,7 +27,8 @@ class Thread:
 
     `pending` maps the ids of the batch that nobody has decided yet to their UIDs. `later` are the mail's own
     id and those that descend from it. `line` are the ids it descends from, nearest first:
-    those it names, then those that only the known among them name. `kin` are the mails of that line that are known.
+    those it names, then those that only the known among them name. `kin` are the mails of that line that are known,
+    `authors` whoever stands in their From.
     """
 
     mail: ThreadHeaders
@@ -104,7 +105,8 @@ def build_thread(
     later = descendants(mail.message_id, graph) | {mail.message_id} - {""}
     line = ancestors(mail.parents, graph)
     kin = (*(c for i in line for c in (*located.get(i, ()), *settled.get(i, ()))), *server_thread)
-    written = (mail, *(b.headers for i in line for b in bearers.get(i, ())), *(c.headers for c in server_thread))
+    # Not the mail's own author: spam likes to come under its recipient's address.
+    earlier = (*(b.headers for i in line for b in bearers.get(i, ())), *(c.headers for c in server_thread))
     return Thread(
         mail=mail,
         located=located,
@@ -114,5 +116,5 @@ def build_thread(
         later=later,
         line=tuple(i for i in line if i not in later),
         kin=kin,
-        authors=frozenset(author for m in written for author in m.authors),
+        authors=frozenset(author for m in earlier for author in m.authors),
     )

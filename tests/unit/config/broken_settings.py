@@ -349,8 +349,8 @@ CASES_OF_SETTINGS = [
         "    password: {env: PASSWORD}",
         "    auth: xoauth2\n    oauth: {provider: gogle, refresh_token: hunter2}",
         (
-            "18: accounts[0].oauth.provider must be one of google, microsoft, not gogle; did you mean google?",
             "18: accounts[0].oauth.client_id is missing: the id of the application registered there",
+            "18: accounts[0].oauth.provider must be one of google, microsoft, not gogle; did you mean google?",
             "18: accounts[0].oauth.refresh_token must not be written here; say where it is kept: "
             "{env: NAME}, {file: PATH}, {command: LINE} or {keyring: SERVICE}",
         ),

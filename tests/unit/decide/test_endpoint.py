@@ -64,6 +64,11 @@ def test_what_no_header_could_carry_is_refused_without_repeating_it(key: str) ->
     assert not key.strip() or key not in str(caught.value)
 
 
+def test_a_host_name_that_cannot_exist_is_refused_at_once() -> None:
+    with pytest.raises(ConfigError):
+        remote_provider("systemone", base_url="https://a" + "\u2028" * 3 + "b.example", model="m", clock=HandClock())
+
+
 def test_no_repr_shows_the_key() -> None:
     provider = remote_provider(
         "systemone", base_url="https://api.typesafe.ai", model="jev-latest", clock=HandClock(), api_key="sk-secret"

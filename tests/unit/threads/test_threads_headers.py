@@ -162,7 +162,7 @@ pieces = st.one_of(
 
 
 @given(st.lists(pieces, max_size=60).map(b"".join))
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=300, deadline=None)
 @example(b"From: =?utf-8?q?=ED=A0=80?= <a@b>\r\nMessage-ID: =?utf-16?B?2AA=?= <\xed\xa0\x80@x>\r\n")
 def test_no_bytes_raise_or_leave_the_bounds(block: bytes) -> None:
     """Whatever comes: a bounded value whose every string is valid UTF-8, ids in brackets, never its own parent."""
@@ -180,7 +180,7 @@ def test_no_bytes_raise_or_leave_the_bounds(block: bytes) -> None:
         text.encode("utf-8")
 
 
-local = st.from_regex(r"\A[A-Za-z0-9.+=_-]{1,20}\Z")
+local = st.text("abcXYZ019.+=_-", min_size=1, max_size=20)
 
 
 @given(st.lists(st.tuples(local, local), min_size=1, max_size=12, unique=True), st.integers(1, 4))
@@ -194,7 +194,7 @@ def test_ids_written_by_the_book_come_back_exactly(ids: list[tuple[str, str]], p
 
 
 @given(st.text(max_size=40), local)
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=200, deadline=None)
 def test_no_display_name_makes_somebody_else_the_sender(name: str, who: str) -> None:
     """A quoted display name, whatever it holds, leaves the bracketed address as the one author."""
     quoted = name.replace("\\", "\\\\").replace('"', '\\"').replace("\r", "").replace("\n", "")

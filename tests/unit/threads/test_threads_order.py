@@ -5,8 +5,9 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from triage.threads.ancestry import waves
+from triage.threads.candidate import Candidate
 from triage.threads.headers import ThreadHeaders
-from triage.threads.lookups import lookups
+from triage.threads.lookups import further_lookups, lookups
 
 
 def mail(own: str, *parents: str) -> ThreadHeaders:
@@ -31,6 +32,17 @@ def test_ids_of_the_batch_and_ids_no_server_can_search_for_are_left_out() -> Non
     assert lookups(batch) == ("<p@x>",)
 
 
+def test_the_second_look_asks_for_what_unlabelled_finds_name_and_nobody_knew() -> None:
+    batch = {1: mail("<1>", "<own>", "<seen>")}
+    found = {
+        "<own>": [Candidate(mail("<own>", "<p>", "<seen>", "<1>", "<q>", "<root>"), "own")],
+        "<seen>": [Candidate(mail("<seen>", "<x>"), "seen", ("work",))],
+    }
+    assert further_lookups(batch, found) == ("<p>", "<root>")
+    assert further_lookups(batch, found, total=1) == ("<p>",)
+    assert further_lookups(batch, {**found, "<p>": [], "<q>": [], "<root>": []}) == ()
+
+
 def test_parents_come_in_an_earlier_wave_than_their_replies() -> None:
     batch = {5: mail("<c>", "<b>", "<a>"), 6: mail("<b>", "<a>"), 7: mail("<a>"), 8: mail("", "<c>")}
     assert waves(batch) == ((7,), (6,), (5,), (8,))
@@ -50,7 +62,7 @@ batches = st.dictionaries(
 
 
 @given(batches)
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=200, deadline=None)
 def test_every_mail_is_in_exactly_one_wave(batch: dict[int, ThreadHeaders]) -> None:
     """Cycles, duplicates and self references included: the waves are a partition and none is empty."""
     found = waves(batch)
