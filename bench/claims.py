@@ -23,10 +23,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
-from services.postgres import PostgresServer, find_programs  # noqa: E402
-
 from triage.domain.record import Trigger  # noqa: E402
 from triage.ledger import SqlLedger, open_ledger  # noqa: E402
+
+from services.postgres import PostgresServer, find_programs  # noqa: E402
 
 LEASE = timedelta(seconds=60)
 FIRST_FIRE = datetime(2026, 1, 1, tzinfo=UTC)
@@ -47,7 +47,7 @@ _ledger: SqlLedger
 
 
 def start_worker(url: str) -> None:
-    global _ledger  # noqa: PLW0603 (one ledger a process: that is what a worker is)
+    global _ledger
     _ledger = open_ledger(url, SystemClock())
 
 
@@ -75,7 +75,7 @@ def work(number: int) -> list[float]:
 
 
 def measure(pool: Pool, accounts: int, runs: int, workers: int) -> float:
-    names = [f"account-{n:05d}" for n in range(accounts)]
+    names = [f"of-{accounts}-{n:05d}" for n in range(accounts)]
     rounds = max(1, runs // accounts)
     start = time.perf_counter()
     total = sum(pool.map(fire, [(names[n::workers], rounds) for n in range(workers)], chunksize=1))

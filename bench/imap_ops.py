@@ -3,8 +3,8 @@
     python bench/imap_ops.py [--sizes 1000,10000] [--storage sdbox,maildir] [--rtt 0,50] [--repeat 3] [--json FILE]
 
 Starts a Dovecot and the metering proxy of the lab ($TRIAGE_SHARED/lab, default ../shared/lab next to the repository),
-fills it with the lab's corpus, runs what a run of 20 does through the Mailbox adapter, and undoes it. The lab's own floor
-(`floor.py --mode imapclient`) runs in the same session for comparison. An idle run finds nothing to do.
+fills it with the lab's corpus, runs what a run of 20 does through the Mailbox adapter, and undoes it. The lab's own
+floor (`floor.py --mode imapclient`) runs in the same session for comparison. An idle run finds nothing to do.
 """
 
 from __future__ import annotations
@@ -131,15 +131,11 @@ def measure(lab: Any, user: str, rtt: float, repeat: int, since: Any) -> dict[st
 def show(title: str, result: dict[str, Any]) -> None:
     run, idle, base = result["run"], result["idle"], result["floor"]
     print(f"{title}: {run['messages']} messages, {run['labels']} labels, {run['moved']} archived")
-    for row in run["steps"]:
+    for row in (*run["steps"], {"step": "run", **run, "ms": result["wall_ms"]}, {"step": "idle", **idle}):
         print(
             f"  {row['step']:8s} {row['round_trips']:3d} RT {row['down']:8d} B down {row['up']:7d} B up {row['ms']:8.1f} ms"
         )
-    print(
-        f"  run      {run['round_trips']:3d} RT {run['down']:8d} B down {run['up']:7d} B up {result['wall_ms']:8.1f} ms (median)\n"
-        f"  idle     {idle['round_trips']:3d} RT {idle['down']:8d} B down {idle['up']:7d} B up {idle['ms']:8.1f} ms\n"
-        f"  floor.py --mode imapclient: {base['round_trips']} RT {result['floor_ms']:.1f} ms; ratio {result['ratio']:.2f}"
-    )
+    print(f"  floor    {base['round_trips']:3d} RT {result['floor_ms']:42.1f} ms; run/floor {result['ratio']:.2f}\n")
 
 
 def main() -> None:

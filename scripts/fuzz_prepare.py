@@ -22,7 +22,6 @@ sys.path.insert(0, str(ROOT))
 from hypothesis import HealthCheck, Phase, given, settings  # noqa: E402
 from hypothesis import seed as hypothesis_seed  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
-
 from triage.prepare import choose_parts, prepare, read_message  # noqa: E402
 
 CASES = ROOT / "tests" / "cases" / "prepare"
@@ -31,16 +30,18 @@ MAX_INPUT = 150_000
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 
 PIECES: tuple[bytes, ...] = (
-    b"\x00", b"\xff", b"\x80", b"\x1b$B", b"\r", b"\n", b"\r\n\r\n", b"--", b"=", b"=\r\n", b"=3D", b"=?utf-8?b?", b"?=",
-    b"=?x?q?=00=0D=0A?=", b"<", b">", b"<!--", b"-->", b"<style>", b"</style>", b"<script>", b"<title>", b"<pre>", b"&#0;",
-    b"&#xD800;", b"&nbsp;", b'"', b"'", b"(", b")", b"[", b"](", b"[](", b"https://", b"http://a.example/", b"www.", b"mailto:",
-    b"> ", b">" * 50, b"-- \n", b"On Tue, 3 Mar 2026 Tom wrote:\n", b"From: a\nSent: b\nTo: c\n", b"-----Original Message-----\n",
-    b"-----BEGIN PGP MESSAGE-----", b"begin 644 x\n", b"\xe2\x80\x8b", b"\xe2\x80\xae", b"\xf3\xa0\x81\x81", b"\xed\xa0\x80",
-    b"Content-Type: text/html; charset=utf-7\n", b"Content-Type: multipart/mixed; boundary=\"x\"\n\n--x\n", b"--x\n", b"--x--\n",
-    b"Content-Type: message/rfc822\n\n", b"Content-Transfer-Encoding: base64\n", b"Content-Type: text/plain; charset*0*=a'b'c\n",
-    b"Content-Transfer-Encoding: quoted-printable\n", b"charset=utf-16", b"charset=iso-2022-jp", b"charset=hz", b"format=flowed",
-    b"<div style='display:none'>", b"<b a=1><p>", b"<table><td>", b"<blockquote type=cite>", b"<p style=\"color:#fff\">",
-    b"BEGIN:VCALENDAR\n", b"SUMMARY:x\n", b"+2D0-", b"~{", b"\xa4\xa4", b" " * 300, b"a" * 300, b"." * 300, b"_" * 80, b"/" * 90,
+    b"\x00", b"\xff", b"\x80", b"\x1b$B", b"\r", b"\n", b"\r\n\r\n", b"--", b"=", b"=\r\n", b"=3D", b"=?utf-8?b?",
+    b"?=", b"=?x?q?=00=0D=0A?=", b"<", b">", b"<!--", b"-->", b"<style>", b"</style>", b"<script>", b"<title>",
+    b"<pre>", b"&#0;", b"&#xD800;", b"&nbsp;", b'"', b"'", b"(", b")", b"[", b"](", b"[](", b"https://",
+    b"http://a.example/", b"www.", b"mailto:", b"> ", b">" * 50, b"-- \n", b"On Tue, 3 Mar 2026 Tom wrote:\n",
+    b"From: a\nSent: b\nTo: c\n", b"-----Original Message-----\n", b"-----BEGIN PGP MESSAGE-----",
+    b"begin 644 x\n", b"\xe2\x80\x8b", b"\xe2\x80\xae", b"\xf3\xa0\x81\x81", b"\xed\xa0\x80",
+    b"Content-Type: text/html; charset=utf-7\n", b"Content-Type: multipart/mixed; boundary=\"x\"\n\n--x\n",
+    b"--x\n", b"--x--\n", b"Content-Type: message/rfc822\n\n", b"Content-Transfer-Encoding: base64\n",
+    b"Content-Type: text/plain; charset*0*=a'b'c\n", b"Content-Transfer-Encoding: quoted-printable\n",
+    b"charset=utf-16", b"charset=iso-2022-jp", b"charset=hz", b"format=flowed", b"<div style='display:none'>",
+    b"<b a=1><p>", b"<table><td>", b"<blockquote type=cite>", b"<p style=\"color:#fff\">", b"BEGIN:VCALENDAR\n",
+    b"SUMMARY:x\n", b"+2D0-", b"~{", b"\xa4\xa4", b" " * 300, b"a" * 300, b"." * 300, b"_" * 80, b"/" * 90,
 )  # fmt: skip
 
 
@@ -84,8 +85,12 @@ def hostile_messages() -> st.SearchStrategy[bytes]:
     """Messages put together from hostile pieces, random bytes and text."""
     piece = st.one_of(st.sampled_from(PIECES), st.binary(max_size=30), st.text(max_size=30).map(_bytes))
     run = st.tuples(piece, st.sampled_from((1, 1, 1, 2, 30, 800))).map(lambda p: p[0] * p[1])
-    name = st.sampled_from((b"From", b"To", b"Subject", b"Content-Type", b"Content-Transfer-Encoding", b"References", b"X"))
-    kind = st.sampled_from((b"text/plain", b"text/html", b"multipart/mixed; boundary=x", b"text/html; charset=gbk", b"text/x"))
+    name = st.sampled_from(
+        (b"From", b"To", b"Subject", b"Content-Type", b"Content-Transfer-Encoding", b"References", b"X")
+    )
+    kind = st.sampled_from(
+        (b"text/plain", b"text/html", b"multipart/mixed; boundary=x", b"text/html; charset=gbk", b"text/x")
+    )
     field = st.one_of(
         st.tuples(name, st.lists(piece, max_size=4).map(b"".join)).map(lambda f: f[0] + b": " + f[1] + b"\r\n"),
         kind.map(lambda k: b"Content-Type: " + k + b"\r\n"),
@@ -164,7 +169,9 @@ def main() -> int:
             slowest = max(slowest, seconds)
             kept += raws
     inputs = total.pop("inputs", 0)
-    print(f"{inputs} inputs in {time.perf_counter() - started:.0f} s, slowest {slowest * 1000:.0f} ms, seed {options.seed}")
+    print(
+        f"{inputs} inputs in {time.perf_counter() - started:.0f} s, slowest {slowest * 1000:.0f} ms, seed {options.seed}"
+    )
     for found, times in total.most_common():
         print(f"  {times} x {found}")
     if options.keep and kept:

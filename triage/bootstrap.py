@@ -159,10 +159,15 @@ class App:
 
     def close(self) -> None:
         """Close what was opened; safe to call twice."""
-        if "chain" in self.__dict__:
-            self.chain.close()
+        self.close_chain()
         if "ledger" in self.__dict__:
             self.ledger.close()
+
+    def close_chain(self) -> None:
+        """Close the connections to model servers; whoever needs the chain again gets a new one."""
+        chain: Chain | None = self.__dict__.pop("chain", None)
+        if chain is not None:
+            chain.close()
 
     def provider(self, settings: ProviderSettings) -> Provider:
         """One entry of the chain as an adapter. Raises ConfigError if its key or address cannot be used."""

@@ -8,8 +8,9 @@ from triage.bootstrap import App
 from triage.config.settings import AccountSettings
 from triage.decide.breaker import load_state
 from triage.domain.errors import TriageError
-from triage.report.health import AccountHealth, judge_health
+from triage.report.health import FIRE_GRACE, AccountHealth, Schedule, judge_health
 from triage.schedule.cron import Cron
+from triage.schedule.timetable import last_fire
 
 
 def check_up(app: App) -> tuple[AccountHealth, ...]:
@@ -18,12 +19,19 @@ def check_up(app: App) -> tuple[AccountHealth, ...]:
     return tuple(_account(app, settings, breakers) for settings in app.settings.accounts)
 
 
-def fire_interval(settings: AccountSettings, app: App) -> timedelta:
-    """The time between the next two fires of an account."""
+def schedule_of(settings: AccountSettings, app: App) -> Schedule:
+    """What should have happened to an account by now, and the last fire that did."""
+    now = app.clock.now()
     cron = Cron(settings.schedule.cron, settings.schedule.timezone)
-    first = cron.next_after(app.clock.now())
+    first = cron.next_after(now)
     second = cron.next_after(first) if first else None
-    return second - first if first and second else timedelta(days=1)
+    fired = app.ledger.last_fire(settings.name)
+    return Schedule(
+        enabled=settings.schedule.enabled,
+        interval=second - first if first and second else timedelta(days=1),
+        due=last_fire(cron, now - FIRE_GRACE, after=fired) if fired and fired < now - FIRE_GRACE else None,
+        fired=fired,
+    )
 
 
 def _account(app: App, settings: AccountSettings, breakers: dict[str, str]) -> AccountHealth:
@@ -43,8 +51,7 @@ def _account(app: App, settings: AccountSettings, breakers: dict[str, str]) -> A
                 mailbox.close()
     return judge_health(
         settings.name,
-        enabled=settings.schedule.enabled,
-        interval=fire_interval(settings, app),
+        schedule=schedule_of(settings, app),
         runs=app.ledger.runs(settings.name, limit=50),
         oldest_unlabelled=oldest,
         queue_depth=app.ledger.depth(settings.name),

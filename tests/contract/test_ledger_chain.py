@@ -88,7 +88,7 @@ EDITS = {
     ),
     "a run's start": (
         "UPDATE runs SET started_at = enqueued_at, enqueued_at = fire_time",
-        "edited after it was run_started",
+        "edited after it was run_finished",
     ),
     "a run's end": (
         "UPDATE runs SET state = 'failed'",
@@ -116,7 +116,7 @@ EDITS = {
     ),
     "a link's time": (
         "UPDATE events SET at = (SELECT max(at) FROM events) WHERE account = 'support' AND seq = 1",
-        "link 1 (run_started",
+        "link 1 (decided",
     ),
     "a link away": (
         "DELETE FROM events WHERE account = 'support' AND seq = 4",

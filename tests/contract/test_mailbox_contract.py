@@ -104,7 +104,9 @@ def test_mail_older_than_many_windows_is_not_skipped(world: World) -> None:
     uids = world.append([Mail(flags=[] if n in (1, 17) else [NEWS]) for n in range(40)])
     mailbox = world.mailbox(select_window=3)
     mailbox.open()
-    assert mailbox.select_unlabelled(LABELS, date(2026, 3, 1), 20) == (uids[1], uids[17])
+    for _ in range(4):  # what is remembered between calls changes nothing
+        assert mailbox.select_unlabelled(LABELS, date(2026, 3, 1), 20) == (uids[1], uids[17])
+        assert mailbox.select_unlabelled(LABELS, date(2026, 3, 3), 20) == ()
     assert mailbox.select_unlabelled(LABELS, None, 20, newest_first=True) == (uids[17], uids[1])
     mailbox.close()
 
@@ -168,6 +170,28 @@ def test_reading_changes_neither_flags_nor_modseq(world: World, mailbox: ImapMai
     mailbox.fetch_flags("Archive", [1])
     mailbox.oldest_unlabelled(LABELS, None)
     assert (world.state(), world.state("Archive")) == before
+
+
+def test_flags_are_those_of_now_whoever_set_them(world: World, mailbox: ImapMailbox) -> None:
+    uids = world.append([Mail(), Mail()])
+    mailbox.open()
+    before = mailbox.fetch_heads(uids)
+    world.set_flags(uids[0], f"\\Seen {NEWS}")
+    now = mailbox.flags_of([*uids, 4_000_000])
+    assert now.keys() == set(uids)
+    assert {"\\Seen", NEWS} <= now[uids[0]].flags
+    assert now[uids[1]].flags == before[uids[1]].flags
+    assert now[uids[0]].modseq >= before[uids[0]].modseq
+
+
+def test_mail_that_comes_in_while_the_mailbox_is_open_is_seen_by_the_next_run(
+    world: World, mailbox: ImapMailbox
+) -> None:
+    mailbox.open()
+    assert mailbox.select_unlabelled(LABELS, None, 20) == ()
+    uids = world.append([Mail(), Mail()])
+    assert mailbox.open().messages == 2
+    assert mailbox.select_unlabelled(LABELS, None, 20) == tuple(uids)
 
 
 def test_located_by_exact_message_id_in_inbox_archive_and_sent(world: World, mailbox: ImapMailbox) -> None:

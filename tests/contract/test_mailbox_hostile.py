@@ -23,7 +23,7 @@ from triage.domain.mail import MessageRef
 from triage.mailbox.imap import ImapMailbox
 
 from fakes.imap_mailboxes import FakeMail
-from fakes.mailbox_worlds import mailbox_at, scripted_boxes
+from fakes.mailbox_worlds import mailbox_at, scripted_boxes, settings_for
 from fakes.scripted_imap import ALWAYS, FULL, PLAIN, Rule, ScriptedImap
 from services.dovecot import Dovecot, Mail
 
@@ -157,24 +157,30 @@ def test_what_could_not_be_read_is_not_repeated_in_the_error() -> None:
 
 
 def test_an_answer_of_more_than_a_megabyte_in_one_line_is_not_read() -> None:
-    with serving(Rule("^UID SEARCH", before=["* SEARCH" + " 4294967295" * 120_000])) as server:
-        with pytest.raises(MailboxLost, match="longer"):
-            attempt(server.port)
+    with (
+        serving(Rule("^UID SEARCH", before=["* SEARCH" + " 4294967295" * 120_000])) as server,
+        pytest.raises(MailboxLost, match="longer"),
+    ):
+        attempt(server.port)
 
 
 @pytest.mark.parametrize("code", ["THROTTLED", "UNAVAILABLE", "LIMIT", "OVERQUOTA", "INUSE"])
 @pytest.mark.parametrize("command", ["^LOGIN", "^SELECT", "^UID SEARCH", "^UID FETCH"])
 def test_a_busy_server_is_busy(command: str, code: str) -> None:
-    with serving(Rule(command, times=ALWAYS, reply=[f"{{tag}} NO [{code}] slow down"])) as server:
-        with pytest.raises(MailboxBusy):
-            attempt(server.port)
+    with (
+        serving(Rule(command, times=ALWAYS, reply=[f"{{tag}} NO [{code}] slow down"])) as server,
+        pytest.raises(MailboxBusy),
+    ):
+        attempt(server.port)
 
 
 @pytest.mark.parametrize("command", ["^UID STORE", "^UID MOVE"])
 def test_a_busy_server_ends_the_writing(command: str) -> None:
-    with serving(Rule(command, times=ALWAYS, reply=["{tag} NO [THROTTLED] slow down"])) as server:
-        with pytest.raises(MailboxBusy):
-            attempt(server.port)
+    with (
+        serving(Rule(command, times=ALWAYS, reply=["{tag} NO [THROTTLED] slow down"])) as server,
+        pytest.raises(MailboxBusy),
+    ):
+        attempt(server.port)
 
 
 @pytest.mark.parametrize(
@@ -269,9 +275,11 @@ def test_a_server_without_starttls_gets_no_password() -> None:
         with pytest.raises(MailboxRefused, match="STARTTLS"):
             mailbox_at(server.port, security="starttls").open()
         assert server.sent("^(LOGIN|AUTHENTICATE)") == []
-    with serving(greeting="* PREAUTH [CAPABILITY IMAP4rev1 STARTTLS] you are in") as server:
-        with pytest.raises(MailboxRefused, match="STARTTLS"):
-            mailbox_at(server.port, security="starttls").open()
+    with (
+        serving(greeting="* PREAUTH [CAPABILITY IMAP4rev1 STARTTLS] you are in") as server,
+        pytest.raises(MailboxRefused, match="STARTTLS"),
+    ):
+        mailbox_at(server.port, security="starttls").open()
 
 
 def test_an_inbox_renumbered_between_two_connections_is_told_once() -> None:
@@ -308,6 +316,35 @@ def test_a_new_run_after_close_accepts_a_renumbered_inbox() -> None:
         mailbox.close()
 
 
+def test_a_kept_connection_that_died_is_replaced_by_open() -> None:
+    with serving(Rule("^NOOP", then="reset")) as server:
+        mailbox = mailbox_at(server.port)
+        mailbox.open()
+        assert mailbox.open().messages == 3
+        assert server.connections == 2
+        mailbox.close()
+
+
+def test_gmail_labels_are_refused_where_there_are_none() -> None:
+    with serving() as server, pytest.raises(MailboxRefused, match="Gmail"):
+        mailbox_at(server.port, labels="gmail").open()
+
+
+def test_a_server_that_does_not_answer_logout_does_not_hold_us_up() -> None:
+    with serving(Rule("^LOGOUT", then="stall")) as server:
+        mailbox = mailbox_at(server.port, command_timeout_s=0.3)
+        mailbox.open()
+        started = time.monotonic()
+        mailbox.close()
+        mailbox.close()
+        assert time.monotonic() - started < 2
+
+
+def test_nothing_works_before_open_and_says_so() -> None:
+    with pytest.raises(MailboxLost, match="not open"):
+        mailbox_at(1).fetch_heads([1])
+
+
 def test_a_missing_inbox_is_refused() -> None:
     with serving() as server, pytest.raises(CommandRefused, match="Elsewhere"):
         mailbox_at(server.port, inbox="Elsewhere").open()
@@ -322,7 +359,8 @@ def test_nothing_is_asked_that_the_server_does_not_announce() -> None:
 
 def test_answers_completed_late_and_together_reach_the_command_that_asked() -> None:
     """Dovecot answers pipelined commands first and completes them afterwards, not always in their order."""
-    hold = [Rule(c, times=ALWAYS, then="hold") for c in ("^UID STORE", r"^UID FETCH .*\[1", "^STATUS", "^LIST")]
+    held = {"^LIST": 1, r"^UID FETCH .*\[1": 2, "^STATUS": 1, "^UID STORE": 2}
+    hold = [Rule(command, times=times, then="hold") for command, times in held.items()]
     with serving(*hold) as server:
         server.inbox().mails[0].structure = '(("TEXT" "PLAIN" NIL NIL NIL "8BIT" 9 1) "MIXED")'
         mailbox = mailbox_at(server.port, select_window=1)
@@ -373,7 +411,7 @@ def test_a_wrong_password_is_asked_once_by_a_real_server(secure: Dovecot) -> Non
 
 def test_plain_text_is_refused_off_this_machine_and_a_broken_ca_file_is_named() -> None:
     with pytest.raises(ConfigError, match="plain"):
-        mailbox_at(143, host="imap.example.com")
+        settings_for("imap.example.com", 143)
     with pytest.raises(MailboxRefused, match=r"nowhere\.pem"):
         mailbox_at(143, security="tls", ca_file="nowhere.pem").open()
 

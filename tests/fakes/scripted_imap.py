@@ -250,6 +250,8 @@ class _Session:
         return "OK done"
 
     def _noop(self, _: str) -> str:
+        if self._selected is not None:
+            self._say(f"* {len(self._selected.mails)} EXISTS")
         return "OK done"
 
     def _enable(self, what: str) -> str:

@@ -82,7 +82,8 @@ def decide(
 
 
 def uid_of(seen: Seen) -> int:
-    return int(seen.json["state"]["subject"].removeprefix("uid "))
+    subject = seen.json["state"]["subject"]
+    return int(subject.removeprefix("uid ")) if subject.startswith("uid ") else -1
 
 
 def test_a_server_that_is_down_sees_ten_calls_at_most_for_two_hundred_mails() -> None:
@@ -148,6 +149,22 @@ def test_a_refusal_of_every_mail_does_not_cost_the_inbox_its_categories(refusal:
     kinds = {f.kind for r in rulings.values() for f in r.failures}
     assert kinds == {FailureKind.CONFIGURATION}
     assert len(stub.seen) <= 10
+
+
+def test_a_firewall_that_forbids_one_mail_does_not_stop_the_asking() -> None:
+    with HttpStub(lambda seen: reply("<html>", 403) if uid_of(seen) in (3, 30) else reply(answer())) as stub:
+        rulings = decide(40, stub)
+    assert {uid for uid, r in rulings.items() if r.answer is None} == {3, 30}
+    assert rulings[3].asked
+    assert rulings[3].failures[0].kind is FailureKind.MESSAGE
+
+
+def test_a_key_that_is_withdrawn_in_the_middle_of_a_batch_stops_the_asking() -> None:
+    with HttpStub(in_order(*[reply(answer())] * 10, reply(b"", 403))) as stub:
+        rulings = decide(100, stub)
+    assert sum(r.answer is not None for r in rulings.values()) == 10
+    assert not any(r.asked for r in rulings.values() if r.answer is None)
+    assert len(stub.seen) <= 10 + 2 * 20
 
 
 def test_a_server_that_paces_us_is_obeyed_by_all_askers_and_answers_everything() -> None:

@@ -136,6 +136,27 @@ def test_an_answer_without_end_is_given_up_at_one_mebibyte(behaviour: Behaviour)
     assert (found.kind, found.code) == (FailureKind.TRANSIENT, "too_big")
 
 
+@pytest.mark.parametrize(
+    "behaviour",
+    [
+        raw(random.Random(3).randbytes(5000)),
+        raw(b"SSH-2.0-OpenSSH_9.6\r\n"),
+        raw(b"HTTP/1.1 abc Fine\r\n\r\n"),
+        raw(head(200, {"Transfer-Encoding": "chunked"}) + b"zz\r\nhello\r\n0\r\n\r\n"),
+        raw(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello"),
+        endless(b"X-Pad: 1\r\n", b"HTTP/1.1 200 OK\r\n"),
+        endless(b"HTTP/1.1 100 Continue\r\n\r\n", b""),
+        endless(random.Random(4).randbytes(4096), b""),
+    ],
+    ids=["noise", "ssh", "no_status", "bad_chunk", "two_lengths", "endless_head", "endless_continue", "endless_noise"],
+)
+def test_what_is_not_even_http_is_a_broken_connection(behaviour: Behaviour) -> None:
+    started = time.monotonic()
+    found = failure_of(behaviour, seconds=1.0)
+    assert time.monotonic() - started < 2
+    assert (found.kind, found.code in ("cut_short", "timeout")) == (FailureKind.TRANSIENT, True)
+
+
 def test_a_packed_answer_is_read_although_none_was_asked_for() -> None:
     packed = gzip.compress(json.dumps(GOOD).encode())
     with HttpStub(always(reply(packed, headers={"Content-Encoding": "gzip"}))) as stub:

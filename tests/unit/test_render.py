@@ -131,6 +131,13 @@ def test_no_line_is_wider_than_the_terminal(what: RenderableType, width: int) ->
     assert max(cell_len(line) for line in shown(what, width).splitlines()) <= width
 
 
+def test_the_subject_has_room_at_every_width() -> None:
+    """Between the two layouts nothing is squeezed: the subject keeps at least twenty columns."""
+    for width in range(80, 200):
+        head = shown(batch_table(A_BATCH, FACES), width).splitlines()[0]
+        assert head.index("Label") - head.index("Subject") > 20, width
+
+
 @pytest.mark.parametrize("width", [80, 120])
 def test_every_message_of_a_run_is_one_line(width: int) -> None:
     """Head, rule, six messages: long subjects and wide characters are cut, never wrapped."""

@@ -26,18 +26,18 @@ if TYPE_CHECKING:
 DAYS_BACK = 3
 
 
-def demo_command(*, keep: bool = False, port: int = 0, console: Console | None = None) -> int:
-    """Sort the sample and show what came of it; 0 if every run finished and every invariant held, else 1.
+def demo_command(*, keep: bool = False, port: int | None = None, console: Console | None = None) -> int:
+    """Sort the sample and show what came of it; 0 if everything was sorted and every invariant held, else 1.
 
-    With `keep` the server stays up afterwards until Ctrl-C, for a mail client. `port` 0 takes a free one. Raises
-    ConfigError when pymap is not installed or the port is taken.
+    With `keep` the server stays up afterwards until Ctrl-C, for a mail client. Without `port` it takes a free one.
+    Raises ConfigError when pymap is not installed or the port is taken.
     """
     console = console or theme.make_console()
     now = SystemClock().now()
     samples = sample_mails(now)
     console.print(demo_text.intro(samples))
     console.print()
-    with tempfile.TemporaryDirectory(prefix="triage-demo-") as scratch, _server(samples, port) as server:
+    with tempfile.TemporaryDirectory(prefix="triage-demo-") as scratch, _server(samples, port or 0) as server:
         directory = Path(scratch)
         write_config(directory, server.address, now.date() - timedelta(days=DAYS_BACK))
         from triage.cli import demo_run  # takes a second or two, which the introduction fills

@@ -13,6 +13,7 @@ from rich.text import Text
 from triage import logs
 from triage.bootstrap import App
 from triage.cli import demo_text, render, theme
+from triage.cli.run import make_run, stop_on_signals
 from triage.cli.tables import Face, Faces
 from triage.config.load import load
 from triage.config.settings import AccountSettings
@@ -23,12 +24,10 @@ from triage.demo.cost import estimate
 from triage.demo.mails import Sample
 from triage.demo.score import score
 from triage.domain.category import Action
-from triage.domain.errors import LedgerError
 from triage.domain.mail import MessageRef
-from triage.domain.record import DecisionRecord, Run, RunState, Trigger
+from triage.domain.record import DecisionRecord, Run, RunState
 from triage.prepare.addresses import readable
 from triage.prepare.headers import Fields, decode_words
-from triage.schedule.worker import work
 
 MODEL = "jev-latest"
 """The decision model whose published price the demo compares with."""
@@ -37,7 +36,7 @@ MODEL = "jev-latest"
 def sort_and_tell(directory: Path, samples: Sequence[Sample], console: Console) -> bool:
     """Sort the mailbox that the configuration in `directory` names, and show what came of it.
 
-    True if every run finished and every invariant held.
+    True if everything was sorted and every invariant held.
     """
     logs.configure("error")
     app = App(load(directory, {}))
@@ -48,7 +47,8 @@ def sort_and_tell(directory: Path, samples: Sequence[Sample], console: Console) 
         _tell(app, account, sorting, findings, console)
     finally:
         app.close()
-    return all(run.state is RunState.DONE for run in sorting.runs) and all(finding.holds for finding in findings)
+    finished = len(sorting.decisions) == len(sorting.truth) and all(r.state is RunState.DONE for r in sorting.runs)
+    return finished and all(finding.holds for finding in findings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +67,12 @@ def _sort(app: App, account: AccountSettings, samples: Sequence[Sample], console
     truth = {ref: each.category for ref, each in zip(sorted(faces), inbox, strict=True) if each.unsorted}
     runs: list[Run] = []
     decisions: list[DecisionRecord] = []
-    with _progress(console) as progress:
+    with stop_on_signals(app.stop), _progress(console) as progress:
         task = progress.add_task("Sorting", total=len(truth))
         while len(decisions) < len(truth):
-            run = _make_run(app, account)
+            run = make_run(app, account.name, {})
+            if run is None or app.stop.is_set():
+                break
             made = app.ledger.decisions(run.id)
             runs.append(run)
             decisions += made
@@ -79,14 +81,6 @@ def _sort(app: App, account: AccountSettings, samples: Sequence[Sample], console
             if run.state is not RunState.DONE or not made:
                 break
     return _Sorting(tuple(runs), tuple(decisions), faces, truth)
-
-
-def _make_run(app: App, account: AccountSettings) -> Run:
-    queued = app.ledger.enqueue(account.name, Trigger.MANUAL, app.clock.now())
-    made = work(app.workplace(), run_id=queued.id) if queued else None
-    if made is None:
-        raise LedgerError("the demo's own queue did not hand out the run that was just put in; please report this")
-    return made
 
 
 def _look(app: App, account: AccountSettings) -> Faces:

@@ -228,8 +228,8 @@ def _stayed_because(fate: words.Fate, decision: DecisionRecord, wide: bool) -> s
         nearest = words.leanings(decision, 2 if wide else 1)
         return " or ".join(f"{name} {words.share(p)}" for name, p in nearest) + "?"
     if fate.group == words.NEEDS:
-        more = fate.long.removeprefix("kept").strip()
-        return f"{decision.label_id}, {more}" if more else decision.label_id
+        inherited = decision.outcome is Outcome.INHERITED
+        return f"{decision.label_id}, as its thread" if inherited else decision.label_id
     if fate.group == words.SUSPECT:
         return decision.label_id
     return fate.long

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from triage.bootstrap import App
@@ -14,10 +14,12 @@ from triage.cli.render import run_view
 from triage.cli.theme import make_console
 from triage.domain.category import Action
 from triage.domain.record import Run, RunState, Trigger
-from triage.schedule.worker import work
+from triage.schedule.worker import LEASE, work
 
 USAGE_REASONS = {"configuration", "login_refused", "keywords_refused", "refused", "unreachable", "ledger"}
 """Failures that an operator mends in the configuration or at the server: exit 2."""
+STOPPED = "stopped"
+"""Why a run failed whose caller was told to stop before it began."""
 
 
 def run_command(
@@ -46,28 +48,47 @@ def run_command(
     return max(codes, default=0)
 
 
-def make_run(app: App, account: str, options: dict[str, str], trigger: Trigger = Trigger.MANUAL) -> Run | None:
-    """Queue a run and see it through, here or wherever a worker takes it; None if stopped while it waited."""
+def make_run(app: App, account: str, options: dict[str, str]) -> Run | None:
+    """Queue a manual run and see it through, here or wherever a worker takes it."""
+    queued = queue_run(app, account, Trigger.MANUAL, options)
+    place = app.workplace()
+    return see_through(app, queued, lambda: work(place, run_id=queued.id))
+
+
+def queue_run(app: App, account: str, trigger: Trigger, options: dict[str, str]) -> Run:
     queued = app.ledger.enqueue(account, trigger, app.clock.now(), options)
-    assert queued is not None, "a manual run's fire time is this very microsecond"
-    place, told = app.workplace(), False
+    assert queued is not None, "its fire time is this very microsecond"
+    return queued
+
+
+def see_through(app: App, queued: Run, take: Callable[[], Run | None]) -> Run | None:
+    """Wait until `queued` is closed, calling `take` to work at the queue meanwhile. Withdrawn if told to stop before
+    it began. The run as it is in the end."""
+    told = False
     while not app.stop.is_set():
-        done = work(place, run_id=queued.id)
-        if done is not None:
-            return done
-        current = app.ledger.run(queued.id)
+        done = take()
+        current = done if done is not None and done.id == queued.id else app.ledger.run(queued.id)
         if current is None or current.state not in (RunState.QUEUED, RunState.RUNNING):
             return current
+        if done is not None:
+            continue
         if not told:
-            parts.say(f"account {account}: another run is under way; waiting for it to end.")
+            parts.say(f"account {queued.account}: another run is under way; waiting for it to end.")
             told = True
         app.ledger.expire()
         app.clock.wait(app.stop, 0.25)
+    return _withdraw(app, queued)
+
+
+def _withdraw(app: App, queued: Run) -> Run | None:
+    """Nobody waits for this run any more: unless it has begun, it is closed as stopped."""
+    if app.ledger.claim(app.owner, LEASE, run_id=queued.id) is not None:
+        app.ledger.finish(queued.id, app.owner, failed=STOPPED, error="told to stop before it began")
     return app.ledger.run(queued.id)
 
 
 def exit_code(run: Run) -> int:
-    if run.state is RunState.DONE:
+    if run.state in (RunState.DONE, RunState.QUEUED) or run.reason == STOPPED:
         return 0
     return 2 if run.reason in USAGE_REASONS else 1
 

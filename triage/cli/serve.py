@@ -5,17 +5,23 @@ from __future__ import annotations
 import os
 import signal
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import structlog
 
+from triage import logs
 from triage.bootstrap import App
 from triage.cli import open as parts
 from triage.config.load import find_config_dir, reload
 from triage.config.settings import Settings
 from triage.domain.errors import ConfigError
+from triage.domain.record import Run
+from triage.pipeline.plan import AccountPlan, Tools
 from triage.schedule.cron import Cron
 from triage.schedule.daemon import Daemon
 from triage.schedule.worker import Workplace
@@ -27,21 +33,23 @@ def serve_command(config: str | None) -> int:
     directory = find_config_dir(config, os.environ)
     log = structlog.get_logger()
     office = Office(App(settings))
-    daemon = Daemon(lambda: office, office.app.ledger, office.app.clock, office.app.stop, log)
+    app = office.app
     reread = threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_: office.app.stop.set())
-    signal.signal(signal.SIGINT, lambda *_: office.app.stop.set())
+    signal.signal(signal.SIGTERM, lambda *_: app.stop.set())
+    signal.signal(signal.SIGINT, lambda *_: app.stop.set())
     signal.signal(signal.SIGHUP, lambda *_: reread.set())
+    daemon = Daemon(lambda: office, app.ledger, app.clock, app.stop, log)
 
     def on_tick() -> None:
         if reread.is_set():
             reread.clear()
             _reread(directory, office, daemon, log)
 
-    try:
-        return 0 if daemon.run(on_tick) else 1
-    finally:
-        office.app.close()
+    if not daemon.run(on_tick):
+        # A thread that outlasted the grace period would keep the interpreter from ending. Its lease runs out by itself.
+        os._exit(1)
+    office.close()
+    return 0
 
 
 def _reread(directory: Path, office: Office, daemon: Daemon, log: Any) -> None:
@@ -56,37 +64,82 @@ def _reread(directory: Path, office: Office, daemon: Daemon, log: Any) -> None:
         log.error("configuration_refused", detail=problem)
     if problems:
         log.warning("configuration_kept", detail="the configuration as it was stays in force")
-    else:
-        daemon.reload()
-        log.info("configuration_reread", accounts=len(new.accounts))
+        return
+    logs.configure(new.log.level, new.log.format)
+    daemon.reload()
+    for warning in new.warnings:
+        log.warning("configuration_warning", detail=warning)
+    log.info("configuration_reread", accounts=len(new.accounts))
 
 
 class Office:
     """`triage.schedule.daemon.Office` over an App; a reload swaps the settings and keeps ledger and stop signal."""
 
     def __init__(self, app: App) -> None:
-        self.app = app
-        self._crons = crons(app.settings)
-
-    def take(self, settings: Settings) -> None:
-        self.app = self.app.with_settings(settings)
-        self._crons = crons(settings)
+        self._tenancy = Tenancy(app)
+        self._times = fire_times(app.settings)
 
     @property
-    def crons(self) -> dict[str, Cron]:
-        return self._crons
+    def app(self) -> App:
+        return self._tenancy.app
+
+    def take(self, settings: Settings) -> None:
+        """Work with these settings from now on; runs under way finish with the old ones. Raises ConfigError."""
+        old, self._tenancy = self._tenancy, Tenancy(self.app.with_settings(settings))
+        self._times = fire_times(settings)
+        old.leave()
+
+    @property
+    def times(self) -> dict[str, Cron]:
+        return self._times
 
     @property
     def accounts(self) -> list[str]:
         return [account.name for account in self.app.settings.accounts]
 
     def workplace(self) -> Workplace:
-        return self.app.workplace()
+        tenancy = self._tenancy
+        return replace(tenancy.app.workplace(), desk=tenancy.desk)
 
     def keep_house(self, now: datetime) -> None:
         self.app.ledger.enforce_retention(now - self.app.settings.retention.records)
 
+    def close(self) -> None:
+        self.app.close()
 
-def crons(settings: Settings) -> dict[str, Cron]:
+
+class Tenancy:
+    """An App and the runs that work with it. Once left, its connections to model servers close with its last run."""
+
+    def __init__(self, app: App) -> None:
+        _ = app.chain  # made here, so that a key that cannot be read is told at once and no run meets it
+        self.app = app
+        self._lock = threading.Lock()
+        self._runs = 0
+        self._left = False
+
+    @contextmanager
+    def desk(self, run: Run) -> Iterator[tuple[AccountPlan, Tools]]:
+        """`App.desk`, counted."""
+        self._count(+1)
+        try:
+            with self.app.desk(run) as desk:
+                yield desk
+        finally:
+            self._count(-1)
+
+    def leave(self) -> None:
+        """No new run is begun here, but for one that was just being claimed."""
+        self._left = True
+        self._count(0)
+
+    def _count(self, change: int) -> None:
+        with self._lock:
+            self._runs += change
+            if self._left and not self._runs:
+                self.app.close_chain()
+
+
+def fire_times(settings: Settings) -> dict[str, Cron]:
     """The schedules of the enabled accounts."""
     return {a.name: Cron(a.schedule.cron, a.schedule.timezone) for a in settings.accounts if a.schedule.enabled}

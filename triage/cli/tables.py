@@ -16,7 +16,7 @@ from triage.domain.decision import Outcome
 from triage.domain.mail import MessageRef
 from triage.domain.record import DecisionRecord
 
-WIDE = 100
+WIDE = 112
 """From this many columns on tables show bars and longer words."""
 
 NO_SUBJECT = "(no subject)"

@@ -20,7 +20,7 @@ _HELD = {
     "hidden_text": ("hidden text", "it hides text"),
     "injection_pattern": ("gives orders", "it tries to give orders"),
     "may_be_hijack": ("hijack?", "it may be a hijack"),
-    "asks_for_action": ("asks for action", "it asks for action"),
+    "asks_for_action": ("it asks", "it asks for action"),
     "owner_in_thread": ("you wrote", "you wrote in this thread"),
 }
 

@@ -133,6 +133,7 @@ class _Builder:
             order=keys.order,
             thread_search=keys.thread_search,
             schedule=ScheduleSettings(keys.schedule.cron, keys.schedule.timezone, keys.schedule.enabled),
+            where=self.tree.where(loc),
         )
 
     def ca_file(self, name: str | None, loc: Loc) -> Path | None:

@@ -88,6 +88,7 @@ class AccountSettings:
     """One login with one categories file. `credential` answers the password, or the access token where `auth` is OAuth.
 
     `addresses` are the owner's own, lower case, `username` among them where it is one. `since` is a fixed day.
+    `where` is file and line of the account, for messages.
     """
 
     name: str
@@ -110,6 +111,7 @@ class AccountSettings:
     order: Literal["oldest_first", "newest_first"] = "oldest_first"
     thread_search: Literal["narrow", "wide"] = "narrow"
     schedule: ScheduleSettings = field(default_factory=ScheduleSettings)
+    where: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)

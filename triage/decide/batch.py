@@ -22,7 +22,7 @@ OUT_OF_TIME = "The time for this batch was used up."
 @dataclass(slots=True)
 class Walk:
     """One message's way along the chain. `strained` holds the gates at which it failed for a passing reason, `unasked`
-    says why the way ended early, if it did."""
+    says why the run left it before the end, if it did: then it is as if it had not been asked."""
 
     answer: Answer | None = None
     position: int | None = None
@@ -63,10 +63,10 @@ class Batch:
         failures = tuple(walk.failures)
         if walk.answer is not None:
             return Ruling(walk.answer, walk.position, failures)
-        if any(f.kind in (FailureKind.MESSAGE, FailureKind.UNUSABLE) for f in failures):
-            return Ruling(None, failures=failures)
         if walk.unasked:
             return Ruling(None, failures=failures, asked=False, reason=walk.unasked)
+        if any(f.kind in (FailureKind.MESSAGE, FailureKind.UNUSABLE) for f in failures):
+            return Ruling(None, failures=failures)
         return None if failures else Ruling(None, asked=False, reason=self._outage())
 
     def late_ruling(self, walk: Walk) -> Ruling:
@@ -82,6 +82,9 @@ class Batch:
         until: float | None = None
         for link, gate in self._doors:
             if not gate.admit(self._over):
+                walk.unasked = self._why_over()
+                if walk.unasked:
+                    break
                 continue
             if link.paid and not self._spend.admit():
                 gate.release()
@@ -99,9 +102,9 @@ class Batch:
             walk.failures.append(result)
             if result.kind is FailureKind.TRANSIENT:
                 walk.strained.append(gate)
-            if self._clock.monotonic() >= until:
+                walk.unasked = self._why_over()
+            if walk.unasked or self._clock.monotonic() >= until:
                 break
-        walk.unasked = walk.unasked or self._why_over()
         return walk
 
     def _ask(self, link: Link, gate: Gate, mail: PreparedMail, until: float) -> Answer | Failure:
@@ -111,7 +114,7 @@ class Batch:
                 result = provider.ask(self._question, mail, until)
             else:
                 result = provider.ask(self._question, mail, until, self._stop)
-                if isinstance(result, Failure) and result.kind is FailureKind.MESSAGE:
+                if isinstance(result, Failure):
                     remote = provider
                     result = gate.weigh(result, lambda: remote.probe(self._question, until))
         except Exception as error:  # noqa: BLE001 - a provider's bug is one message's failure, never the batch's

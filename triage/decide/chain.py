@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import queue
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -17,6 +18,8 @@ from triage.domain.mail import PreparedMail
 from triage.ports import BreakerStore, Clock
 
 _POLL_S = 0.2
+PROVEN_FOR_S = 60.0
+"""How long a provider that answered is taken to be up."""
 _GRACE_S = 2.0
 """How long past the batch's deadline a provider is waited for before its message is given up."""
 
@@ -41,6 +44,7 @@ class Chain:
         self._spend = spend
         self._concurrency = concurrency
         self._message_deadline_s = message_deadline_s
+        self._answered_at: dict[int, float] = {}
 
     def decide(
         self,
@@ -56,7 +60,7 @@ class Chain:
             return
         self._spend.refresh()
         stored = [load_state(self._breakers.load_breaker(link.breaker_key)) for link in self.links]
-        gates = [Gate(state, self._clock) for state in stored]
+        gates = [Gate(state, self._clock, proven=self._is_proven(i)) for i, state in enumerate(stored)]
         batch = Batch(
             question,
             tuple(zip(self.links, gates, strict=True)),
@@ -91,10 +95,22 @@ class Chain:
         finally:
             batch.halt.set()
             pool.shutdown(wait=not pending, cancel_futures=True)
+            self._remember(gates)
 
     def close(self) -> None:
         for link in self.links:
             link.provider.close()
+
+    def _is_proven(self, position: int) -> bool:
+        return self._clock.monotonic() - self._answered_at.get(position, -math.inf) < PROVEN_FOR_S
+
+    def _remember(self, gates: Sequence[Gate]) -> None:
+        """Who answered in this batch: a batch right after it (a backfill's) need not feel its way again."""
+        for position, gate in enumerate(gates):
+            if gate.shut:
+                self._answered_at.pop(position, None)
+            elif gate.answered:
+                self._answered_at[position] = self._clock.monotonic()
 
     def _save(self, stored: list[BreakerState], gates: Sequence[Gate]) -> None:
         for i, (link, gate) in enumerate(zip(self.links, gates, strict=True)):

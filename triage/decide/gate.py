@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 
 from triage.decide.breaker import TRIP_AFTER, BreakerState
 from triage.domain.decision import Answer, Failure, FailureKind
@@ -16,17 +17,18 @@ class Gate:
     """Thread-safe. Lives for one batch; `state` is what to store.
 
     Until a provider has answered, only as many asks run side by side as it takes to trip the breaker (one, if the
-    breaker was open): a dead server sees a handful of calls, not the whole batch. Once the breaker opens, asks under
+    breaker was open): a dead server sees a handful of calls, not the whole batch. One that is `proven`, by a batch that
+    has just ended, is spared that. Once the breaker opens, asks under
     way finish and no new one starts.
     """
 
-    def __init__(self, state: BreakerState, clock: Clock) -> None:
+    def __init__(self, state: BreakerState, clock: Clock, *, proven: bool = False) -> None:
         self.state = state
         self.half_open = state.open
         self.answered = False
         self.shut = False
         self._clock = clock
-        self._alive = False
+        self._alive = proven and state == BreakerState()
         self._under_way = 0
         self._changed = threading.Condition()
         self._probe_lock = threading.Lock()
@@ -65,11 +67,19 @@ class Gate:
             self._changed.notify_all()
 
     def weigh(self, failure: Failure, probe: Callable[[], Answer | Failure]) -> Failure:
-        """A refusal of one message as it is, or as a configuration failure if the server refuses every message.
+        """A failure as what it is: one mail's, or the server's whatever the mail. `probe` asks about a mail of ours.
 
-        While nothing has been answered in this batch, the first such refusal is checked with `probe`, once: so a
-        wrong model name that a server reports as "bad request" does not cost the whole inbox its category.
+        A refusal of one mail, before anything was answered in this batch, is checked once: so a wrong model name that a
+        server reports as "bad request" does not cost the whole inbox its categories. A 403 is checked each time:
+        moderation and firewalls answer with it too, and one hostile mail must not stop the asking.
         """
+        if failure.code == "forbidden":
+            with self._probe_lock:
+                fine = isinstance(probe(), Answer)
+            message = "The server forbids this one mail (403)."
+            return replace(failure, kind=FailureKind.MESSAGE, message=message) if fine else failure
+        if failure.kind is not FailureKind.MESSAGE:
+            return failure
         with self._probe_lock:
             if self.answered:
                 return failure
@@ -77,5 +87,5 @@ class Gate:
                 self._probed = probe()
             probed = self._probed
         if isinstance(probed, Failure) and probed.kind in (FailureKind.CONFIGURATION, FailureKind.MESSAGE):
-            return Failure(probed.provider, FailureKind.CONFIGURATION, probed.code, probed.message, failure.latency_ms)
+            return replace(failure, kind=FailureKind.CONFIGURATION, code=probed.code, message=probed.message)
         return failure

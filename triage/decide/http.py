@@ -69,7 +69,8 @@ class JsonHttp:
     """A pool of connections to one server, shared by a batch; thread-safe.
 
     `timeout_s` bounds one try, the deadline of `post` all of them with their waits. `retries` counts tries after the
-    first. Raises ConfigError if the base URL cannot be used. Neither repr nor any failure shows the key.
+    first, `connections` those kept open between asks. Raises ConfigError if the base URL cannot be used. Neither repr
+    nor any failure shows the key.
     """
 
     def __init__(
@@ -254,7 +255,8 @@ class _Transport(httpx.BaseTransport):
     def __init__(self, deadline: Deadline, connections: int, *, encrypted: bool) -> None:
         self._pool = httpcore.ConnectionPool(
             ssl_context=httpx.create_ssl_context(trust_env=True) if encrypted else None,
-            max_connections=connections,
+            # The askers are bounded by their number; one that waited here would look like a server that is slow.
+            max_connections=None,
             max_keepalive_connections=connections,
             keepalive_expiry=30.0,
             network_backend=DeadlineBackend(deadline),

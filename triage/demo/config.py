@@ -12,7 +12,7 @@ ACCOUNT = "demo"
 _TRIAGE_YAML = """\
 # Written by `triage demo`; everything not named here has its default.
 ledger: sqlite:///triage.db
-http: {http}
+http: false
 accounts:
   - name: {account}
     host: {host}
@@ -25,10 +25,9 @@ accounts:
 """
 
 
-def write_config(directory: Path, address: Address, since: date, *, dashboard: bool = False) -> None:
+def write_config(directory: Path, address: Address, since: date) -> None:
     """Put triage.yaml, the English categories and the password into `directory`. The ledger will lie there too."""
     text = _TRIAGE_YAML.format(
-        http="{listen: 127.0.0.1:8025}" if dashboard else "false",
         account=ACCOUNT,
         host=address.host,
         port=address.port,

@@ -27,8 +27,7 @@ GENESIS = bytes(32)
 class Kind(StrEnum):
     """What a link tells of its subject (a run or a decision)."""
 
-    RUN_STARTED = "run_started"
-    RUN_FINISHED = "run_finished"
+    RUN_FINISHED = "run_finished"  # done, failed or cut; covers its start too
     DECIDED = "decided"
     LABELLED = "labelled"
     ARCHIVED = "archived"

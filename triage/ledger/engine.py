@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
-from sqlalchemy.exc import ArgumentError
+from sqlalchemy.exc import ArgumentError, DisconnectionError
+from sqlalchemy.pool import ConnectionPoolEntry
 
 from triage.domain.errors import LedgerError
 from triage.ledger.errors import sqlite_error, translated
@@ -22,6 +24,7 @@ WRITES = {"triage_writes": True}
 """Execution option of a connection whose transaction will write."""
 
 _WAL_ATTEMPTS = 200
+_IDLE_S = 1.0
 
 
 def make_engine(url: str) -> Engine:
@@ -87,22 +90,19 @@ def _begin_sqlite(connection: Connection) -> None:
 
 def _write_ahead(engine: Engine, path: Path) -> None:
     """Switch the file to WAL, once in its life. SQLite does not wait for other openers here, so we do."""
-    for attempt in range(_WAL_ATTEMPTS):
-        connection = engine.raw_connection()
+    for attempt in range(1, _WAL_ATTEMPTS + 1):
         try:
-            cursor = connection.cursor()
-            if cursor.execute("PRAGMA journal_mode").fetchone()[0] == "wal":
-                return
-            if cursor.execute("PRAGMA journal_mode=WAL").fetchone()[0] == "wal":
-                return
+            with closing(engine.raw_connection()) as connection:
+                cursor = connection.cursor()
+                for pragma in ("PRAGMA journal_mode", "PRAGMA journal_mode=WAL"):
+                    if cursor.execute(pragma).fetchone()[0] == "wal":
+                        return
             raise LedgerError(f"ledger {path}: this place cannot hold a write-ahead log; use a local disk")
         except sqlite3.Error as error:
             told = sqlite_error(f"ledger {path}", str(error))
-            if not told.temporary or attempt == _WAL_ATTEMPTS - 1:
+            if not told.temporary or attempt == _WAL_ATTEMPTS:
                 raise told from error
             time.sleep(BUSY_TIMEOUT_S / _WAL_ATTEMPTS)
-        finally:
-            connection.close()
 
 
 def _postgres(url: URL) -> Engine:
@@ -111,19 +111,45 @@ def _postgres(url: URL) -> Engine:
         engine = create_engine(
             url,
             hide_parameters=True,
-            pool_pre_ping=True,
             pool_recycle=1800,
             connect_args={name: value for name, value in patience.items() if name not in url.query},
         )
     except ModuleNotFoundError as error:
         raise LedgerError("a PostgreSQL ledger needs its driver: pip install 'triage[postgres]'") from error
     event.listen(engine, "connect", _set_up_postgres)
+    event.listen(engine, "checkin", _note_use)
+    event.listen(engine, "checkout", _ping_after_idling)
     return engine
 
 
 def _set_up_postgres(connection: Any, _record: object) -> None:
     # A process that is stopped in mid-transaction must not hold the others' rows for longer than this.
-    connection.autocommit = True
-    connection.execute(f"SET lock_timeout = '{int(BUSY_TIMEOUT_S)}s'")
-    connection.execute(f"SET idle_in_transaction_session_timeout = '{int(2 * BUSY_TIMEOUT_S)}s'")
-    connection.autocommit = False
+    try:
+        connection.autocommit = True
+        connection.execute(f"SET lock_timeout = '{int(BUSY_TIMEOUT_S)}s'")
+        connection.execute(f"SET idle_in_transaction_session_timeout = '{int(2 * BUSY_TIMEOUT_S)}s'")
+        connection.autocommit = False
+    except _driver_error() as error:
+        raise DisconnectionError from error
+
+
+def _note_use(_connection: Any, record: ConnectionPoolEntry) -> None:
+    record.info["used"] = time.monotonic()
+
+
+def _ping_after_idling(connection: Any, record: ConnectionPoolEntry, _proxy: object) -> None:
+    """As pool_pre_ping, but a connection in constant use is not asked each time whether it still lives."""
+    if time.monotonic() - record.info.get("used", -_IDLE_S) < _IDLE_S:
+        return
+    try:
+        connection.execute("SELECT 1")
+        connection.rollback()
+    except _driver_error() as error:
+        raise DisconnectionError from error
+
+
+def _driver_error() -> type[Exception]:
+    """Every error of the PostgreSQL driver, which is imported only where there is a PostgreSQL."""
+    import psycopg
+
+    return psycopg.Error

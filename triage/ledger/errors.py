@@ -24,6 +24,10 @@ _TEMPORARY_SQLSTATES = ("08", "40", "53", "55", "57")  # connection, rollback, r
 _RETRIED_SQLSTATES = ("40001", "40P01")
 
 
+class Contradiction(LedgerError):
+    """A unique index or a foreign key refused a row: the ledger's own code knows what that means."""
+
+
 @contextmanager
 def translated(where: str) -> Iterator[None]:
     """Run database calls; whatever SQLAlchemy raises comes out as LedgerError. `where` names the ledger."""
@@ -31,6 +35,8 @@ def translated(where: str) -> Iterator[None]:
         yield
     except SQLAlchemyError as error:
         raise _translate(error, where) from error
+    except sqlite3.Error as error:  # while a connection is being set up, before SQLAlchemy wraps anything
+        raise sqlite_error(where, str(error)) from error
 
 
 def rolled_back(error: DBAPIError) -> bool:
@@ -47,7 +53,7 @@ def _translate(error: SQLAlchemyError, where: str) -> LedgerError:
     if isinstance(error, PoolTimeout):
         return LedgerError(f"{where}: no free connection; too many calls at once", temporary=True)
     if isinstance(error, IntegrityError):
-        return LedgerError(f"{where}: the record contradicts one that is there already")
+        return Contradiction(f"{where}: the record contradicts one that is there already")
     if isinstance(error, DisconnectionError):
         return LedgerError(f"{where}: the connection was lost; is the database running?", temporary=True)
     if isinstance(error, StatementError) and isinstance(error.orig, ValueError):

@@ -11,12 +11,12 @@ from datetime import datetime
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, func, insert, select, update
-from sqlalchemy.exc import IntegrityError
 
-from triage.domain.errors import LedgerError
+from triage.domain.errors import LeaseLost, LedgerError
 from triage.domain.mail import MessageRef
-from triage.domain.record import DecisionRecord, StepRecord
+from triage.domain.record import DecisionRecord, RunState, StepRecord
 from triage.ledger.chain import Kind, Link, append, digest
+from triage.ledger.errors import Contradiction
 from triage.ledger.rows import (
     CONTENT,
     decision_content,
@@ -27,7 +27,7 @@ from triage.ledger.rows import (
     to_json,
     whole,
 )
-from triage.ledger.schema import UNAPPLIED, UNFINISHED, decisions, steps
+from triage.ledger.schema import UNAPPLIED, UNFINISHED, decisions, runs, steps
 from triage.ledger.states import StatesPart
 
 _FINGERPRINT_DIGITS = 32
@@ -53,7 +53,10 @@ class JournalPart(StatesPart):
         ]
 
     def record_decision(self, record: DecisionRecord) -> None:
-        """Raises LedgerError if an unapplied decision of this message and category set exists: none is paid twice."""
+        """Raises LedgerError if an unapplied decision of this message and category set exists: none is paid twice.
+
+        Raises LeaseLost if the run is over: another one may have decided the message since.
+        """
         values = decision_content(record)
         salt = secrets.token_bytes(16)
         state = decision_state(record)
@@ -62,16 +65,20 @@ class JournalPart(StatesPart):
             links.append(Link(kind, record.id, digest(told, salt)))
 
         def work(connection: Connection) -> None:
-            try:
-                connection.execute(insert(decisions).values(**values, **state, salt=salt))
-            except IntegrityError as error:
-                raise LedgerError(
-                    f"account {record.account}, message {record.ref}: decided already and not yet applied "
-                    f"(second decision {record.id} of run {record.run_id} was not recorded)"
-                ) from error
+            # The row is held, so that the run cannot be cut, and another one begun, before this decision is in.
+            run = select(runs.c.state).where(runs.c.id == record.run_id).with_for_update(read=True)
+            if connection.execute(run).scalar_one_or_none() not in (None, RunState.RUNNING.value):
+                raise LeaseLost(f"run {record.run_id} is over; its decision on {record.ref} is not recorded")
+            connection.execute(insert(decisions).values(**values, **state, salt=salt))
             append(connection, self._backend, record.account, self._clock.now(), links)
 
-        self._write(work)
+        try:
+            self._write(work)
+        except Contradiction as error:
+            raise LedgerError(
+                f"account {record.account}, message {record.ref}: decided already and not yet applied "
+                f"(decision {record.id} of run {record.run_id} was not recorded)"
+            ) from error
 
     def mark_labelled(self, decision_ids: Sequence[str], at: datetime) -> None:
         self._mark(Kind.LABELLED, decision_ids, _unlabelled, lambda _id: {"labelled_at": at})

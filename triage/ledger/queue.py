@@ -17,11 +17,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, and_, func, literal_column, not_, select, update
-from sqlalchemy.exc import IntegrityError
 
 from triage.domain.record import Run, RunState, Trigger
 from triage.ledger.chain import Kind, Link, append, digest
-from triage.ledger.rows import RUN_END, RUN_START, plain, to_json, to_run, values_of, whole
+from triage.ledger.errors import Contradiction
+from triage.ledger.rows import RUN, plain, to_json, to_run, values_of, whole
 from triage.ledger.schema import QUEUED, RUNNING, runs
 from triage.ledger.store import Store
 
@@ -95,21 +95,6 @@ class QueuePart(Store):
     def claim(
         self, owner: str, lease: timedelta, accounts: Sequence[str] | None = None, run_id: str | None = None
     ) -> Run | None:
-        for _ in range(_CLAIM_ATTEMPTS):
-            try:
-                return self._write(lambda connection: self._claim(connection, owner, lease, accounts, run_id))
-            except _AccountTaken:
-                continue  # another worker started a run of that account in this moment: look for the next one
-        return None
-
-    def _claim(
-        self,
-        connection: Connection,
-        owner: str,
-        lease: timedelta,
-        accounts: Sequence[str] | None,
-        run_id: str | None,
-    ) -> Run | None:
         other = runs.alias("other")
         busy = select(other.c.id).where(other.c.account == runs.c.account, other.c.state == literal_column("'running'"))
         oldest = select(runs.c.id).where(QUEUED, ~busy.exists())
@@ -118,29 +103,28 @@ class QueuePart(Store):
         if accounts is not None:
             oldest = oldest.where(self._backend.among(runs.c.account, accounts))
         oldest = oldest.order_by(runs.c.fire_time, runs.c.id).limit(1).with_for_update(of=runs, skip_locked=True)
-        take = (
-            update(runs)
-            .where(runs.c.id == oldest.scalar_subquery(), QUEUED)
-            .values(
-                state=RunState.RUNNING.value,
-                started_at=self._backend.now(),
-                lease_owner=owner,
-                **self._lease(lease),
+        for _ in range(_CLAIM_ATTEMPTS):
+            statement = (
+                update(runs)
+                .where(runs.c.id == oldest.scalar_subquery(), QUEUED)
+                .values(
+                    state=RunState.RUNNING.value,
+                    started_at=self._backend.now(),
+                    lease_owner=owner,
+                    **self._lease(lease),
+                )
+                .returning(*runs.c)
             )
-            .returning(*runs.c)
-        )
-        try:
-            row = connection.execute(take).one_or_none()
-        except IntegrityError as error:
-            raise _AccountTaken from error
-        if row is None:
-            return None
-        self._chain(connection, row, Kind.RUN_STARTED)
-        return to_run(row)
+            try:
+                row = self._write_one(statement)
+            except Contradiction:
+                continue  # another worker has just started a run of that account: look for the next one
+            return None if row is None else to_run(row)
+        return None
 
     def renew(self, run_id: str, owner: str, lease: timedelta) -> bool:
-        statement = update(runs).where(self._ours(run_id, owner)).values(**self._lease(lease))
-        return self._write(lambda connection: connection.execute(statement).rowcount == 1)
+        statement = update(runs).where(self._ours(run_id, owner)).values(**self._lease(lease)).returning(runs.c.id)
+        return self._write_one(statement) is not None
 
     def holds(self, run_id: str, owner: str) -> bool:
         with self._reading() as connection:
@@ -173,7 +157,7 @@ class QueuePart(Store):
             row = connection.execute(statement).one_or_none()
             if row is None:
                 return False
-            self._chain(connection, row, Kind.RUN_FINISHED)
+            self._chain(connection, row)
             return True
 
         return self._write(work)
@@ -198,7 +182,7 @@ class QueuePart(Store):
         def work(connection: Connection) -> tuple[Run, ...]:
             rows = sorted(connection.execute(statement).all(), key=lambda row: (row.account, row.id))
             for row in rows:
-                self._chain(connection, row, Kind.RUN_FINISHED)
+                self._chain(connection, row)
             return tuple(to_run(row) for row in rows)
 
         return self._write(work)
@@ -225,11 +209,6 @@ class QueuePart(Store):
     def _ours(self, run_id: str, owner: str) -> ColumnElement[bool]:
         return and_(runs.c.id == run_id, runs.c.lease_owner == owner, RUNNING, self._alive())
 
-    def _chain(self, connection: Connection, row: Row[Any], kind: Kind) -> None:
-        columns = RUN_START if kind is Kind.RUN_STARTED else RUN_END
-        link = Link(kind, row.id, digest(values_of(row, columns)))
+    def _chain(self, connection: Connection, row: Row[Any]) -> None:
+        link = Link(Kind.RUN_FINISHED, row.id, digest(values_of(row, RUN)))
         append(connection, self._backend, row.account, self._clock.now(), [link])
-
-
-class _AccountTaken(Exception):
-    """The partial unique index refused a second running run of one account."""

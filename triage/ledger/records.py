@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import Column, ColumnElement, and_, select, tuple_
 
-from triage.domain.record import DecisionRecord, Run, StepRecord
+from triage.domain.record import DecisionRecord, Run, StepRecord, Trigger
 from triage.ledger.journal import JournalPart
 from triage.ledger.rows import to_decision, to_run, to_step
 from triage.ledger.schema import chains, decisions, runs, steps
@@ -28,6 +28,17 @@ class RecordsPart(JournalPart):
             statement = statement.where(runs.c.enqueued_at >= since)
         with self._reading() as connection:
             return tuple(to_run(row) for row in connection.execute(statement))
+
+    def last_fire(self, account: str) -> datetime | None:
+        """The latest fire time of the account's schedule, whatever became of it; None if it never fired."""
+        statement = (
+            select(runs.c.fire_time)
+            .where(runs.c.account == account, runs.c.trigger == Trigger.SCHEDULE.value)
+            .order_by(runs.c.fire_time.desc())
+            .limit(1)
+        )
+        with self._reading() as connection:
+            return connection.execute(statement).scalar_one_or_none()
 
     def run(self, run_id: str) -> Run | None:
         if not run_id:

@@ -27,13 +27,9 @@ _DIRECT = ("id", "run_id", "account", "message_key", "message_id_key", "category
 _INTS = ("latency_ms", "input_tokens", "output_tokens", "question_tokens", "body_chars", "links_removed")
 _FLOATS = ("confidence", "floor", "archive_floor", "cost_usd")
 _LISTS = ("warnings", "repaired", "flags")
-RUN_START: tuple[Column[Any], ...] = (
-    runs.c.id, runs.c.account, runs.c.trigger, runs.c.fire_time, runs.c.enqueued_at, runs.c.options,
-    runs.c.started_at, runs.c.lease_owner,
-)  # fmt: skip
-RUN_END: tuple[Column[Any], ...] = (
-    *RUN_START, runs.c.state, runs.c.reason, runs.c.error, runs.c.counts, runs.c.finished_at,
-)  # fmt: skip
+_LEASE = ("lease_until", "lease_renewed_ms", "lease_expires_ms")
+RUN: tuple[Column[Any], ...] = tuple(c for c in runs.c if c.name not in _LEASE)
+"""The columns of a run that never change once it is over."""
 
 
 def to_json(value: object) -> str:

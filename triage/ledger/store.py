@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Connection, Engine, Executable, Row
 from sqlalchemy.exc import DBAPIError
 
 from triage.ledger.backend import Backend, PostgresBackend, SqliteBackend
@@ -23,10 +23,20 @@ class Store:
 
     def __init__(self, engine: Engine, clock: Clock) -> None:
         self._engine = engine
-        self._writer = engine.execution_options(**WRITES)
         self._clock = clock
         self._where = place_of(engine)
-        self._backend: Backend = SqliteBackend(clock) if engine.dialect.name == "sqlite" else PostgresBackend()
+        writer = engine.execution_options(**WRITES)
+        if engine.dialect.name == "sqlite":
+            self._backend: Backend = SqliteBackend(clock)
+            self._reader = self._snapshots = engine
+            self._writer = self._single = writer
+        else:
+            # PostgreSQL makes a transaction of a lone statement by itself: one round trip instead of three.
+            self._backend = PostgresBackend()
+            self._reader = engine.execution_options(isolation_level="AUTOCOMMIT")
+            self._snapshots = engine.execution_options(isolation_level="REPEATABLE READ")
+            self._writer = writer
+            self._single = self._reader
 
     def close(self) -> None:
         """Close every connection. The ledger may not be used afterwards."""
@@ -34,11 +44,20 @@ class Store:
 
     @contextmanager
     def _reading(self) -> Iterator[Connection]:
-        """A transaction that only reads: it sees one state and waits for nobody."""
-        with translated(self._where), self._engine.connect() as connection:
-            if connection.dialect.name == "postgresql":
-                connection = connection.execution_options(isolation_level="REPEATABLE READ")
+        """A connection to read with. Each statement sees what is committed by then."""
+        with translated(self._where), self._reader.connect() as connection:
             yield connection
+
+    @contextmanager
+    def _snapshot(self) -> Iterator[Connection]:
+        """A connection to read with whose statements all see the same state."""
+        with translated(self._where), self._snapshots.connect() as connection:
+            yield connection
+
+    def _write_one(self, statement: Executable) -> Row[Any] | None:
+        """Run one statement that changes at most one row and returns it."""
+        with translated(self._where), self._single.begin() as connection:
+            return connection.execute(statement).one_or_none()
 
     def _write(self, work: Callable[[Connection], T]) -> T:
         """Run `work` in one transaction; again if PostgreSQL made it give way to another one."""

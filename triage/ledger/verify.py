@@ -12,13 +12,13 @@ from sqlalchemy import Connection, Row, Select, select
 from triage.domain.record import RunState
 from triage.ledger.chain import GENESIS, Kind, digest, link_hash
 from triage.ledger.forget import base_digest
-from triage.ledger.rows import CONTENT, RUN_END, RUN_START, state_values, values_of
+from triage.ledger.rows import CONTENT, RUN, state_values, values_of
 from triage.ledger.schema import chains, decisions, events, runs
 from triage.ledger.store import Store
 
 _BATCH = 2_000
 _Teller = Callable[[Row[Any]], Mapping[str, bytes]]
-_RUN_KINDS = (Kind.RUN_STARTED.value, Kind.RUN_FINISHED.value)
+_RUN_KINDS = (Kind.RUN_FINISHED.value,)
 _DECISION_KINDS = tuple(
     kind.value for kind in Kind if kind.value not in _RUN_KINDS and kind is not Kind.PRUNED
 )  # fmt: skip
@@ -33,7 +33,7 @@ class VerifyPart(Store):
         Reads everything once, in one state of the ledger, in bounded memory.
         """
         found: list[str] = []
-        with self._reading() as connection, closing(self._problems(connection, account)) as problems:
+        with self._snapshot() as connection, closing(self._problems(connection, account)) as problems:
             for problem in problems:
                 found.append(problem)
                 if len(found) == limit:
@@ -89,8 +89,8 @@ def _decision_rows(account: str) -> Select[Any]:
 
 
 def _run_rows(account: str) -> Select[Any]:
-    started = runs.c.started_at.is_not(None)
-    return select(runs).where(runs.c.account == account, started).order_by(runs.c.id)
+    over = runs.c.state.in_([RunState.DONE.value, RunState.FAILED.value])
+    return select(runs).where(runs.c.account == account, over).order_by(runs.c.id)
 
 
 def _of_decision(row: Row[Any]) -> Mapping[str, bytes]:
@@ -99,10 +99,7 @@ def _of_decision(row: Row[Any]) -> Mapping[str, bytes]:
 
 
 def _of_run(row: Row[Any]) -> Mapping[str, bytes]:
-    told = {Kind.RUN_STARTED.value: digest(values_of(row, RUN_START))}
-    if row.state != RunState.RUNNING.value:
-        told[Kind.RUN_FINISHED.value] = digest(values_of(row, RUN_END))
-    return told
+    return {Kind.RUN_FINISHED.value: digest(values_of(row, RUN))}
 
 
 def _subjects(
@@ -145,7 +142,7 @@ def _side_by_side(
 
 
 def _must_exist(links: Mapping[str, bytes]) -> bool:
-    """Runs, until the end of their links is cut off; decisions, until their beginning is, or they were forgotten."""
+    """Runs always; decisions, unless they were forgotten, or retention took them and left the last of their links."""
     if Kind.FORGOTTEN in links:
         return False
     return Kind.DECIDED in links or any(kind in links for kind in _RUN_KINDS)
@@ -156,8 +153,6 @@ def _compare(links: Mapping[str, bytes], told: Mapping[str, bytes]) -> Iterator[
         yield "forgotten, and back again"
         return
     for kind in sorted(links.keys() | told.keys()):
-        if kind == Kind.RUN_STARTED and kind not in links:
-            continue  # retention cut between a run's start and its end
         if kind not in links:
             yield f"says {kind}, which the chain does not"
         elif kind not in told:

@@ -43,7 +43,7 @@ def discovery_commands(session: Session, settings: ConnectionSettings) -> tuple[
     if {"SPECIAL-USE", "LIST-EXTENDED"} <= session.capabilities:
         # A few lines even where there are ten thousand mailboxes.
         wanted = ARCHIVE_NAME if settings.archive == "auto" else settings.archive
-        asked += [b'LIST (SPECIAL-USE) "" "*"', b'LIST "" ' + mailbox_argument(wanted)]
+        asked += [b'LIST (SPECIAL-USE) "" "*"', b'LIST "" ' + mailbox_argument(wanted), b'LIST "" "Sent"']
     else:
         asked += [b'LIST "" "*"']
     return tuple(asked)

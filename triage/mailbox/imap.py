@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime
 
-from triage.domain.errors import CommandRefused, MailboxChanged, MailboxError, MailboxLost
+from triage.domain.errors import CommandRefused, MailboxChanged, MailboxError, MailboxLost, MailboxRefused
 from triage.domain.mail import Head, MessageRef, PartBytes
 from triage.mailbox import heads as reading
 from triage.mailbox import labels as labelling
@@ -18,7 +18,7 @@ from triage.mailbox.discovery import Layout, discovery_commands, layout
 from triage.mailbox.locating import Locator
 from triage.mailbox.names import folder_of
 from triage.mailbox.searching import hits_of, search_command
-from triage.mailbox.selecting import Selector, TooOld, Wanted
+from triage.mailbox.selecting import Memory, Selector, Wanted
 from triage.mailbox.session import Select, Session
 from triage.mailbox.settings import ConnectionSettings
 from triage.mailbox.stores import FolderStore, KeywordStore, Store, store_for
@@ -47,7 +47,7 @@ class ImapMailbox:
         self._layout = Layout("", "/", None, "", None)
         self._store: Store = KeywordStore()
         self._known_uidvalidity = 0
-        self._too_old: set[TooOld] = set()
+        self._memory = Memory()
 
     def open(self) -> MailboxFacts:
         """Connect, log in, find out where things are, SELECT the inbox read-write.
@@ -229,6 +229,8 @@ class ImapMailbox:
         replies = session.run(*enable, *questions, Select(self._settings.inbox, read_only=False))
         if not replies[-1].ok:
             raise refusal(replies[-1], f"to open {self._settings.inbox}")
+        if self._settings.labels == "gmail" and "X-GM-EXT-1" not in session.capabilities:
+            raise MailboxRefused(f"{session.wire.where}: the server has no Gmail labels; set labels to auto or keyword")
         self._layout = layout(session, self._settings, replies[len(enable) : -1])
         self._store = store_for(self._settings.labels, session.capabilities)
         self._known_uidvalidity = session.inbox_uidvalidity
@@ -253,7 +255,7 @@ class ImapMailbox:
         )
 
     def _selector(self) -> Selector:
-        return Selector(self._open_session, self._store, self._settings.select_window, self._too_old)
+        return Selector(self._open_session, self._store, self._settings.select_window, self._memory)
 
     def _locator(self) -> Locator:
         others = [name for name in (self._layout.archive, self._layout.sent) if name]

@@ -157,7 +157,7 @@ def _store_once(
         groups.setdefault((label, ceiling), []).append(uid)
     stores = [c for (label, ceiling), uids in groups.items() for c in _commands(store, "+", label, uids, ceiling)]
     looks = fetch_commands(todo, flag_items(session))
-    replies = session.on_inbox(*(s.line for s in stores), *looks)
+    replies = session.run(*(s.line for s in stores), *looks)
     reasons: dict[int, str] = {}
     modified: set[int] = set()
     for sent, reply in zip(stores, replies, strict=False):

@@ -12,6 +12,7 @@ from triage.mailbox import sets
 from triage.mailbox.answers import Reply
 
 _ALL = re.compile(rb"\bALL ([\d:,]+)", re.IGNORECASE)
+_MIN = re.compile(rb"\bMIN (\d+)", re.IGNORECASE)
 _PARTIAL = re.compile(rb"\bPARTIAL \(\S+ ([\d:,]+)\)", re.IGNORECASE)
 
 
@@ -24,6 +25,17 @@ def search_command(capabilities: frozenset[str], keys: str) -> bytes:
 def partial_command(first: int, last: int, keys: str) -> bytes:
     """UID SEARCH for the matches number `first` to `last`, lowest UIDs first (RFC 5267, 4.4; RFC 9394)."""
     return f"UID SEARCH RETURN (PARTIAL {first}:{last}) {keys}".encode("ascii")
+
+
+def lowest_command(keys: str) -> bytes:
+    """UID SEARCH for the lowest UID that matches (RFC 4731, 3.1)."""
+    return f"UID SEARCH RETURN (MIN) {keys}".encode("ascii")
+
+
+def lowest_of(reply: Reply) -> int:
+    """The UID of an ESEARCH answer with MIN, 0 if nothing matched."""
+    matches = (_MIN.search(line) for line in reply.lines("ESEARCH"))
+    return next((int(match[1]) for match in matches if match), 0)
 
 
 def hits_of(reply: Reply) -> list[int]:

@@ -46,7 +46,7 @@ def parse(text: str, limit: int = MAX_MEMBERS) -> list[int]:
     members: list[int] = []
     for word in text.split(","):
         first, colon, last = word.partition(":")
-        if not first.isdecimal() or (colon and not last.isdecimal()):
+        if not text.isascii() or not first.isdecimal() or (colon and not last.isdecimal()):
             raise ValueError("not a set of UIDs")
         low, high = int(first), int(last or first)
         step = 1 if high >= low else -1

@@ -80,8 +80,8 @@ def _extension(fields: Sequence[object], params: dict[str, str] | None) -> tuple
     told = fields[1] if len(fields) > 1 else None
     disposition, details = "", dict[str, str]()
     match told:
-        case (bytes() as word, tuple() | None as pairs, *_):
-            disposition, details = _word(word, ""), _params(pairs)
+        case (bytes() as word, *pairs):
+            disposition, details = _word(word, ""), _params(pairs[0] if pairs else None)
         case bytes():
             disposition = _word(told, "")
     return own, disposition, _parameter(details, "filename") or _parameter(own, "name")

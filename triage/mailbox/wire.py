@@ -21,6 +21,8 @@ from triage.mailbox.answers import Reply, farewell, printable
 from triage.mailbox.stream import AnswerTooLongError, DeadlineStream
 
 _CRLF = b"\r\n"
+_LOGOUT_S = 5.0
+
 _BATCH = 32_768
 """Octets sent before answers are read, so that neither side waits for the other with full buffers."""
 
@@ -182,7 +184,8 @@ class Wire:
             return
         with self._translated():
             tag = self._tag()
-            self._allow()
+            assert self._stream is not None
+            self._stream.allow(min(_LOGOUT_S, self._timeouts.command_s))
             self._send(tag + b" LOGOUT" + _CRLF)
             with contextlib.suppress(_FarewellError):
                 self._answers({tag: "LOGOUT"})

@@ -16,9 +16,13 @@ from triage.pipeline.plan import RunScope
 
 @dataclass(slots=True)
 class Recovery:
-    """What is to be done about the unfinished decisions, by decision: apply the label, archive, or let go."""
+    """What is to be done about the unfinished decisions, by decision: apply the label, archive, or let go.
+
+    Those of `to_keep` get their label and stay in the inbox: somebody touched them since.
+    """
 
     to_label: list[DecisionRecord] = field(default_factory=list)
+    to_keep: list[DecisionRecord] = field(default_factory=list)
     labelled: list[DecisionRecord] = field(default_factory=list)
     to_archive: list[DecisionRecord] = field(default_factory=list)
     closed: dict[str, list[str]] = field(default_factory=dict)  # reason -> decision ids
@@ -44,10 +48,14 @@ def plan_recovery(
             continue
         borne = categories.ids_on(head.flags)
         if record.labelled_at is None and not borne:
-            if record.category_set != categories.fingerprint or record.label_id not in categories.label_ids:
+            if "\\deleted" in {f.casefold() for f in head.flags}:
+                out.close(record, "person_touched")
+            elif record.category_set != categories.fingerprint or record.label_id not in categories.label_ids:
                 out.close(record, "superseded")
-            else:
+            elif not record.archive or untouched(record, head, categories.label(record.label_id)):
                 out.to_label.append(record)
+            else:
+                out.to_keep.append(record)
         elif borne != (record.label_id,):
             out.close(record, "person_touched")
         else:

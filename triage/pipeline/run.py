@@ -8,11 +8,11 @@ durable before the first label is stored, so the whole body may be cut anywhere 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from triage.domain.decision import Answer, Ruling
 from triage.domain.errors import KeywordsRefused, MailboxLost
-from triage.domain.mail import Head, MailSource, PreparedMail
+from triage.domain.mail import Head, MailSource, MessageRef, PreparedMail
 from triage.domain.record import DecisionRecord
 from triage.pipeline.ancestry import decided_candidate, gather_threads
 from triage.pipeline.plan import Counts, RunScope, add_counts
@@ -57,19 +57,21 @@ def execute(scope: RunScope, counts: Counts) -> None:
     A connection that breaks is made anew once: the journal makes the second try safe.
     """
     try:
+        taken: set[MessageRef] = set()
         try:
-            _body(scope, counts)
+            _body(scope, counts, taken)
         except MailboxLost as lost:
             if scope.stop.is_set():
                 raise
             scope.tools.log.event("reconnecting", reason=lost.code, detail=str(lost))
             scope.tools.mailbox.close()
-            _body(scope, counts)
+            _body(scope, counts, taken)
     finally:
         scope.tools.mailbox.close()
 
 
-def _body(scope: RunScope, counts: Counts) -> None:
+def _body(scope: RunScope, counts: Counts, taken: set[MessageRef]) -> None:
+    """One try at the run; `taken` collects the messages that took a place in its batch, over both tries."""
     plan, tools = scope.plan, scope.tools
     room = plan.batch - counts.get("labelled", 0)
     if room <= 0:
@@ -84,7 +86,8 @@ def _body(scope: RunScope, counts: Counts) -> None:
         found.update(messages=facts.messages, selected=len(uids))
     finished = _recover(scope, facts, room, counts) if plan.writes else frozenset()
     uids = tuple(u for u in uids if u not in finished)[: max(0, room - len(finished))]
-    counts["selected"] = counts.get("selected", 0) + len(uids) + len(finished)
+    taken.update(MessageRef(facts.inbox, facts.uidvalidity, uid) for uid in (*uids, *finished))
+    counts["selected"] = len(taken)
     if not uids or scope.stop.is_set():
         return
     batch = _gather(scope, facts.inbox, uids)
@@ -123,16 +126,23 @@ def _recover(scope: RunScope, facts: MailboxFacts, room: int, counts: Counts) ->
         if recovery.labelled:
             tools.journal.mark_labelled([r.id for r in recovery.labelled], now)
         to_label = recovery.to_label[:room]
-        others = [r for r in (*to_label, *recovery.labelled, *recovery.to_archive) if r.run_id != scope.run.id]
+        to_keep = recovery.to_keep[: room - len(to_label)]
+        others = [
+            r for r in (*to_label, *to_keep, *recovery.labelled, *recovery.to_archive) if r.run_id != scope.run.id
+        ]
         if others:
             tools.journal.mark_recovered(sorted({r.id for r in others}), scope.run.id, now)
         found.update(
-            label=len(to_label), archive=len(recovery.to_archive), closed=sum(map(len, recovery.closed.values()))
+            label=len(to_label) + len(to_keep),
+            archive=len(recovery.to_archive),
+            closed=sum(map(len, recovery.closed.values())),
         )
     add_counts(counts, {"recovered": len({r.id for r in others})})
-    add_counts(counts, write_back(scope, to_label, heads))
+    add_counts(counts, write_back(scope, [*to_label, *(replace(r, archive=False) for r in to_keep)], heads))
+    if to_keep:
+        tools.journal.mark_closed([r.id for r in to_keep], "person_touched", tools.clock.now())
     add_counts(counts, archive(scope, recovery.to_archive[: scope.plan.batch]))
-    return frozenset(r.ref.uid for r in to_label)
+    return frozenset(r.ref.uid for r in (*to_label, *to_keep))
 
 
 def _gather(scope: RunScope, inbox: str, uids: tuple[int, ...]) -> Batch:

@@ -10,7 +10,7 @@ from triage.prepare.headers import decode_words
 MAX_SHOWN = 8
 MAX_CHARS = 400
 
-_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|<[^<>]*>|[,;:()"<\\]|[^,;:()"<\\]+')
+_PIECE = re.compile(r'"(?:[^"\\]|\\.){0,300}"|<[^<>]*>|[,;:()"<\\]|[^,;:()"<\\]+')
 _ANGLE = re.compile(r"\s*<\s*([^<>]*?)\s*>?\s*\Z")
 
 
@@ -18,7 +18,7 @@ def readable(value: str, limit: int = MAX_SHOWN) -> str:
     """A From, To or Cc value for a reader: `Name <address>`, at most `limit` of them and `MAX_CHARS` characters."""
     shown: list[str] = []
     total = 0
-    for item in _items(value):
+    for item in _items(" ".join(value.split())):
         text = _item(item)
         if not text:
             continue
@@ -35,16 +35,16 @@ def _items(value: str) -> list[str]:
     items: list[str] = []
     current: list[str] = []
     comment = 0
-    for token in _TOKEN.findall(value):
-        if token == "(":
+    for piece in _PIECE.findall(value):
+        if piece == "(":
             comment += 1
-        elif token == ")" and comment:
+        elif piece == ")" and comment:
             comment -= 1
-        elif comment == 0 and token in ",;":
+        elif comment == 0 and piece in ",;":
             items.append("".join(current))
             current = []
             continue
-        current.append(token)
+        current.append(piece)
     items.append("".join(current))
     return items
 

@@ -132,7 +132,7 @@ def _mostly_utf8(data: bytes) -> tuple[str, bool] | None:
 
 
 def guess(data: bytes) -> str:
-    """The most plausible codec of unlabelled bytes that are not UTF-8; Windows-1252 unless the letters say otherwise."""
+    """The most plausible codec of bytes that are not UTF-8; Windows-1252 unless the letters say otherwise."""
     sample = data[:_SAMPLE]
     high = sum(map((127).__lt__, sample))
     letters = sum(1 for b in sample if b >= 0x80 or chr(b).isalpha()) or 1

@@ -130,7 +130,7 @@ def _is_file(part: Part, around: tuple[Part, ...]) -> bool:
 
 
 def _is_aside(part: Part, around: tuple[Part, ...]) -> bool:
-    """A text that is no body: behind the first part of a signed message or a report, or the cover of an encrypted one."""
+    """A text that is no body: behind the first part of a signed message or a report, or within an encrypted one."""
     for n, parent in enumerate(around):
         child = around[n + 1] if n + 1 < len(around) else part
         first = bool(parent.children) and parent.children[0] is child

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import re
 
-_JOINED = (
-    "\u0590-\u0dff\u1000-\u109f\u1780-\u18af\u2600-\u27bf\ufb50-\ufdff\ufe0f\ufe70-\ufefc\U0001f000-\U0001faff"
-)
+_JOINED = "\u0590-\u0dff\u1000-\u109f\u1780-\u18af\u2600-\u27bf\ufb50-\ufdff\ufe0f\ufe70-\ufefc\U0001f000-\U0001faff"
 """Scripts in which a joiner shapes a word, and emoji, which it ties together; elsewhere joiners are padding."""
 
 _CONTROLS = re.compile("[\x00-\x08\x0e-\x1b\x1f\x7f]+")

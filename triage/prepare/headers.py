@@ -13,10 +13,12 @@ from triage.prepare.transfer import decode_base64, decode_quoted_printable
 MAX_BLOCK = 256 * 1024
 MAX_FIELDS = 1000
 MAX_VALUE = 32 * 1024
+MAX_SHOWN = 8 * 1024
+"""No more of a value is decoded for a reader."""
 
 _FIELD = re.compile(rb"^([!-9;-~]{1,100})[ \t]*:((?:[^\n]*\n[ \t])*[^\n]*)", re.MULTILINE)
 _FOLD = re.compile(r"[\r\n]+[ \t]*")
-_WORD = re.compile(r"=\?([^?\s]{0,60})\?([bq])\?([^?]*(?:\?(?!=)[^?]*)*?)\?=", re.IGNORECASE)
+_WORD = re.compile(r"=\?([^?\s]{0,60})\?([bq])\?((?:[^?]|\?(?!=)){0,2000}+)\?=", re.IGNORECASE)
 _BETWEEN_WORDS = re.compile(r"(?<=\?=)[ \t\r\n]+(?==\?[^?\s]{0,60}\?[bqBQ]\?)")
 _OPEN_WORD = re.compile(r"=\?([^?\s]{1,60})\?([bq])\?([^?\s]*)\Z", re.IGNORECASE)
 _PARAM = re.compile(r""";\s*([^\s=;"]{1,60})\s*=\s*(?:"((?:[^"\\]|\\.)*)"?|([^;]*))""")
@@ -55,6 +57,7 @@ def raw_text(value: bytes, charset: str = "") -> str:
 
 def decode_words(text: str) -> str:
     """Encoded words (RFC 2047) decoded wherever they stand, also unterminated, glued or of unknown charset."""
+    text = text[:MAX_SHOWN]
     if "=?" not in text:
         return text
     out: list[str] = []
@@ -74,8 +77,8 @@ def decode_words(text: str) -> str:
     if pending:
         out.append(decode(bytes(pending[1]), pending[0])[0])
     tail = text[end:]
-    if found := _OPEN_WORD.search(tail):  # the closing mark was cut off
-        tail = tail[: found.start()] + decode(_payload(found.group(2), found.group(3)), found.group(1))[0]
+    if cut := _OPEN_WORD.search(tail):  # the closing mark was cut off
+        tail = tail[: cut.start()] + decode(_payload(cut.group(2), cut.group(3)), cut.group(1))[0]
     return "".join((*out, tail))
 
 
@@ -103,7 +106,7 @@ def parse_parameters(value: str) -> tuple[str, Mapping[str, str]]:
             pieces.setdefault(section.group(1), {}).setdefault(number, (text, encoded))
     for name, numbered in pieces.items():
         plain[name] = _join_pieces([numbered[n] for n in sorted(numbered)])
-    return re.sub(r"\s*\(.*", "", main).strip().strip("\"'").lower(), plain
+    return main.partition("(")[0].strip().strip("\"'").lower(), plain
 
 
 def _join_pieces(pieces: list[tuple[str, bool]]) -> str:

@@ -1,9 +1,4 @@
-"""HTML to the text that a person sees. The only file that imports the HTML library.
-
-The library builds the tree a browser would build. Three kinds of markup make that explode: deep nesting and thousands
-of attributes on one tag (time grows with the square), and unclosed formatting elements, which every later block opens
-anew (64 KB became 12 million nodes). `_flatten` and `_thin` bound them before the library sees them.
-"""
+"""HTML to the text that a person sees. The only file that imports the HTML library, which parses as browsers do."""
 
 from __future__ import annotations
 
@@ -13,30 +8,22 @@ from dataclasses import dataclass, field
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
+from triage.prepare.markup import bounded, mend
 from triage.prepare.style import BLACK, NO_EFFECT, WHITE, Colour, Effect, Sheet, effect_of, parse_sheet, same
 
 MAX_CHARS = 100_000
-MAX_DEPTH = 200
-MAX_FORMATTING = 16
 MAX_NODES = 150_000
-MAX_ATTRIBUTES = 200
-LONG_TAG = 2000
 
-_FORMATTING = frozenset("a b big code em font i nobr s small strike strong tt u".split())
-_NO_DEPTH = frozenset(
-    "area base br col embed hr img input link meta param source track wbr p li td th tr dt dd option tbody thead tfoot"
-    " html head body".split()
-)
-_TAG_NAME = re.compile(r"<(/?[a-zA-Z][^\s/>]*)")
-_BLOCK = frozenset(
-    "address article aside blockquote body br caption center dd details dialog dir div dl dt fieldset figcaption figure"
-    " footer form h1 h2 h3 h4 h5 h6 header hr legend li main menu nav ol p pre section summary table tbody tfoot thead"
-    " tr ul".split()
-)
-_UNSEEN = frozenset(
-    "head script style template noscript title iframe object embed audio video canvas svg math select datalist noframes"
-    " noembed meta link base".split()
-)
+_BLOCK = frozenset({
+    "address", "article", "aside", "blockquote", "body", "br", "caption", "center", "dd", "details", "dialog", "dir",
+    "div", "dl", "dt", "fieldset", "figcaption", "figure", "footer", "form", "h1", "h2", "h3", "h4", "h5", "h6",
+    "header", "hr", "legend", "li", "main", "menu", "nav", "ol", "p", "pre", "section", "summary", "table", "tbody",
+    "tfoot", "thead", "tr", "ul",
+})  # fmt: skip
+_UNSEEN = frozenset({
+    "head", "script", "style", "template", "noscript", "title", "iframe", "object", "embed", "audio", "video",
+    "canvas", "svg", "math", "select", "datalist", "noframes", "noembed", "meta", "link", "base",
+})  # fmt: skip
 _CELLS = frozenset(("td", "th"))
 _QUOTE_CLASSES = re.compile(
     r"\b(?:gmail_quote|yahoo_quoted|protonmail_quote|tutanota_quote|moz-email-headers-table|zmail_extra|quotelevel)"
@@ -44,10 +31,7 @@ _QUOTE_CLASSES = re.compile(
 _SIGNATURE = re.compile(r"\b(?:gmail_signature|moz-signature|protonmail_signature_block-user)\b")
 _SPACES = re.compile(r"[ \t\r\n\f]+")
 _PADDING = re.compile("[\\s\u00ad\u034f\u115f\u1160\u200b-\u200f\u2060\u2800\ufeff]+")
-_PROSE_COMMENT = re.compile(r"\s*(?!\[if|\[endif|<!)[^<>{}]{40,}\Z")
-_UNCLOSED = tuple(re.compile(rf"<{t}\b[^>]*>(?!.*</{t})", re.I | re.S) for t in ("style", "script", "title", "textarea"))
-_LONG_TAG = re.compile(r"""<[a-zA-Z][^\s/>]*+(?:[^"'>]++|"[^"]*+"|'[^']*+')*+""")
-_ATTRIBUTE = re.compile(r"""[\s/]+[^\s=/]+""")
+_PROSE_COMMENT = re.compile(r"\s*+(?!\[if|\[endif|<!)[^<>{}]{40,}+\Z")
 _MARKUP = re.compile(r"<[a-zA-Z!/]")
 
 
@@ -109,7 +93,7 @@ def render(html: str) -> Rendered:
     rendered = _render(html)
     if rendered.text.strip() or rendered.images:
         return rendered
-    mended = _mend(html)
+    mended = mend(html)
     return _render(mended) if mended != html else rendered
 
 
@@ -119,63 +103,8 @@ def _entities(text: str) -> str:
     return (node.text(deep=False) if node else text) or ""
 
 
-def _mend(html: str) -> str:
-    """Close what swallowed everything behind it: an element of raw text or a comment without an end."""
-    for unclosed in _UNCLOSED:
-        found = unclosed.search(html)
-        if found:
-            end = re.compile(r"</head|<body|\n\s*\n|\Z", re.I).search(html, found.end())
-            cut = end.start() if end else len(html)
-            html = html[: found.start()] + html[cut:]
-    start = html.rfind("<!--")
-    return html[:start] + html[start + 4 :] if start >= 0 and "-->" not in html[start:] else html
-
-
-def _flatten(html: str) -> str:
-    """Start tags beyond a sane depth become `<br`, which holds nothing: their text stays, their style is lost."""
-    names = _TAG_NAME.findall(html)
-    if len(names) < MAX_FORMATTING:
-        return html
-    opened: dict[str, int] = {}
-    depth = formatting = 0
-    excess: set[int] = set()
-    for n, raw in enumerate(names):
-        name = raw.lower()
-        if name[0] == "/":
-            name = name[1:]
-            if opened.get(name):
-                opened[name] -= 1
-                depth -= 1
-                formatting -= name in _FORMATTING
-        elif name not in _NO_DEPTH:
-            if depth >= MAX_DEPTH or (formatting >= MAX_FORMATTING and name in _FORMATTING):
-                excess.add(n)
-                continue
-            opened[name] = opened.get(name, 0) + 1
-            depth += 1
-            formatting += name in _FORMATTING
-    if not excess:
-        return html
-    order = iter(range(len(names)))
-    return _TAG_NAME.sub(lambda m: "<wbr" if next(order) in excess else m.group(), html)
-
-
-def _thin(html: str) -> str:
-    """Take the attributes off a tag that has hundreds of them."""
-    if all(len(stretch) < LONG_TAG for stretch in html.split("<")):
-        return html
-    return _LONG_TAG.sub(
-        lambda m: (
-            m.group(0)
-            if len(m.group(0)) < LONG_TAG or len(_ATTRIBUTE.findall(m.group(0))) <= MAX_ATTRIBUTES
-            else m.group(0).split(None, 1)[0]
-        ),
-        html,
-    )
-
-
 def _render(html: str) -> Rendered:
-    tree = LexborHTMLParser(_flatten(_thin(html)))
+    tree = LexborHTMLParser(bounded(html))
     sheet = Sheet()
     if "<style" in html or "<STYLE" in html or "<Style" in html:
         for node in tree.tags("style")[:50]:
@@ -209,7 +138,7 @@ def _walk(node: LexborNode | None, sheet: Sheet, page: _Page) -> None:
             inner = _enter(node, tag, state, sheet, effects, page)
             child = node.child
             if child is None:
-                _leave(tag, inner, page)
+                _leave(tag, page)
         if child is not None:
             stack.append((node, tag, state))
             node, state = child, inner
@@ -217,7 +146,7 @@ def _walk(node: LexborNode | None, sheet: Sheet, page: _Page) -> None:
         following = node.next
         while following is None and stack:
             parent, parent_tag, outer = stack.pop()
-            _leave(parent_tag, state, page)
+            _leave(parent_tag, page)
             state = outer
             following = parent.next
         node = following
@@ -263,7 +192,9 @@ def _enter(
         effect = effects[key] = _effect(tag, class_, attributes, sheet)
     quoted = state.quoted or _starts_quote(tag, class_, attributes)
     pre = True if tag in ("pre", "textarea", "listing") and effect.pre is None else effect.pre
-    inner = state if effect is NO_EFFECT and quoted == state.quoted and pre is None else _next(state, effect, quoted, pre)
+    inner = state
+    if effect is not NO_EFFECT or quoted != state.quoted or pre is not None:
+        inner = _next(state, effect, quoted, pre)
     if tag == "img":
         _image(attributes, inner, page)
     elif tag in ("a", "area") and attributes.get("href"):
@@ -312,7 +243,7 @@ def _image(attributes: Mapping[str, str | None], state: _State, page: _Page) -> 
         page.put(f" {_SPACES.sub(' ', alt[:300])} ", state.quoted)
 
 
-def _leave(tag: str, state: _State, page: _Page) -> None:
+def _leave(tag: str, page: _Page) -> None:
     if tag in _BLOCK:
         page.end_line()
         if tag in ("p", "h1", "h2", "h3", "table", "ul", "ol"):

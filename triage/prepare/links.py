@@ -24,17 +24,20 @@ _TLD = (
     r"|nz|ie|de|at|ch|fr|es|it|pt|br|mx|ar|cl|pe|nl|lu|dk|se|no|fi|ru|ua|by|kz|cz|sk|hu|ro|bg|gr|tr|il|jp|cn|tw|hk|kr"
     r"|sg|my|th|vn|id|ph|za|eu|asia|lat|cat|example|test|invalid|local|onion)"
 )
-_HOST = rf"(?<![a-zA-Z0-9_@.\\/-])(?:[a-zA-Z0-9][a-zA-Z0-9-]{{0,61}}\.){{1,6}}{_TLD}(?::\d{{1,5}})?(?:/{_URL_CHAR}+|\?{_URL_CHAR}+|/(?!\w))"
+_HOST = (
+    rf"(?<![a-zA-Z0-9_@.\\/-])(?:[a-zA-Z0-9][a-zA-Z0-9-]{{0,61}}\.){{1,6}}"
+    rf"{_TLD}(?::\d{{1,5}})?(?:/{_URL_CHAR}+|\?{_URL_CHAR}+|/(?!\w))"
+)
 _SCHEMELESS = rf"(?<![\w:/])//(?:[a-zA-Z0-9-]{{1,63}}\.){{1,5}}{_TLD}\b"
 
 _MARKDOWN = re.compile(
     rf"(!?)\[([^\[\]\n]{{0,500}}(?:\[[^\[\]\n]{{0,200}}\][^\[\]\n]{{0,200}})?)\]"
-    rf"\(\s*<?(?:{_SCHEME}|#|/|www\.|[\w.-]+\.{_TLD}\b)[^\s()<>]*(?:\([^\s()<>]*\)[^\s()<>]*)*>?(?:\s+\"[^\"\n]*\")?\s*\)"
+    rf"\(\s*<?(?:{_SCHEME}|#|/|www\.|[\w.-]+\.{_TLD}\b)[^\s()<>]{{0,3000}}+(?:\([^\s()<>]{{0,3000}}+\)[^\s()<>]{{0,3000}}+){{0,9}}+>?(?:\s+\"[^\"\n]*\")?\s*\)"
 )
-_BBCODE = re.compile(r"\[url=[^\]\n]{1,4000}\]|\[/?url\]|\[/?img\]", re.I)
-_ORG = re.compile(rf"\[\[{_SCHEME}[^\]\s]{{0,4000}}\]\[([^\[\]\n]{{0,300}})\]\]")
+_BBCODE = re.compile(r"\[url=[^\]\n]{1,2000}\]|\[/?url\]|\[/?img\]", re.I)
+_ORG = re.compile(rf"\[\[{_SCHEME}[^\]\s]{{0,2000}}\]\[([^\[\]\n]{{0,300}})\]\]")
 _LABELLED_ANGLE = re.compile(rf"<{_SCHEME}[^\s<>|]*\|([^<>\n]{{0,300}})>")
-_ANGLE = re.compile(rf"<\s*(?:(?i:URL):\s*)?(?:{_SCHEME}|(?i:www)\.)[^\s<>]*(?:\s*\n[> ]*[^\s<>]+){{0,60}}\s*>")
+_ANGLE = re.compile(rf"<\s*(?:(?i:URL):\s*)?(?:{_SCHEME}|(?i:www)\.)[^\s<>]*+(?:\s*\n[> ]*[^\s<>]++){{0,60}}\s*>")
 _IMAGE_MARK = re.compile(r"\[(?:cid|image):[^\]\n]{0,300}\]", re.I)
 _BARE = re.compile(
     rf"(?:{_SCHEME}{_URL_CHAR}*|(?<![a-zA-Z0-9_@.-])(?i:www)\d?\.{_URL_CHAR}{{3,}}|{_HOST}|{_SCHEMELESS}{_URL_CHAR}*)"
@@ -45,12 +48,11 @@ _TOKEN_END = re.compile(r"\s|\Z")
 _TRAILING = ".,;:!?'*_~`’…|"
 _PAIRS = {")": "(", "]": "[", "}": "{"}
 _MARK = "\ue0f0"
-_AROUND_MARK = re.compile(
-    rf"[(\[{{<\"'“«]\s*{_MARK}(?:[\s,;|]*{_MARK})*\s*[)\]}}>\"'”»]|{_MARK}"
-)
-_BEFORE_STOP = re.compile(rf"[ \t]*{_MARK}[ \t]*(?=[.,;:!?)])")
+_AROUND_MARK = re.compile(rf"[(\[{{<\"'“«]\s*{_MARK}(?:[\s,;|]*{_MARK})*\s*[)\]}}>\"'”»]|{_MARK}")
+_BEFORE_STOP = re.compile(rf"(?<![ \t])[ \t]*+{_MARK}[ \t]*+(?=[.,;:!?)])")
 _LEFT_EMPTY = re.compile(r"[(\[<{]\s*[)\]>}]")
-_BARE_LINE = re.compile(rf"^[^\w\n{_CJK}]*(?:\[?\d{{1,3}}[\].):]*)?[^\w\n{_CJK}]*$")
+_FOOTNOTE = re.compile(r"\W{0,20}\[?\d{1,3}[\].):]{0,3}(?!\w)")
+_LETTER = re.compile(r"[^\W_]")
 _WRAPPED = re.compile(r"\n[> ]*([^\s<>]{8,})[ \t]*(?=\n|\Z)")
 _URL_LIKE = re.compile(r"[/=&%?_#+~]|\d[a-z]|[a-z]\d|[a-z][A-Z]")
 _HOST_OF = re.compile(r"(?:[a-z][a-z0-9+.-]*:)?/{0,3}(?:[^/@?#\s]*@)?(\[[0-9a-f:.]+\]|[^/:?#\s\\]+)", re.I)
@@ -95,16 +97,17 @@ def _remove_bare(text: str, links: list[str]) -> str:
     for anchor in _ANCHOR.finditer(text):
         if anchor.start() < looked:
             continue
-        start = max(text.rfind(" ", looked, anchor.start()), text.rfind("\n", looked, anchor.start())) + 1
+        blank = max(text.rfind(" ", looked, anchor.start()), text.rfind("\n", looked, anchor.start()))
+        begin = max(blank + 1, looked, end)
         ending = _TOKEN_END.search(text, anchor.start())
         looked = ending.start() if ending else len(text)
-        for found in _BARE.finditer(text, max(start, end), looked):
-            stop = found.start() + len(_trimmed(found.group(0)))
+        while found := _BARE.search(text, begin, looked):
+            stop = found.start() + max(1, len(_trimmed(found.group(0))))
             if stop == looked:
                 looked = stop = _wrapped_end(text, stop)
             links.append(text[found.start() : min(stop, found.start() + 300)])
             out += (text[end : found.start()], _MARK)
-            end = stop
+            begin = end = stop
     out.append(text[end:])
     return "".join(out)
 
@@ -112,13 +115,16 @@ def _remove_bare(text: str, links: list[str]) -> str:
 def _trimmed(url: str) -> str:
     """A URL without the punctuation of its sentence; a closing bracket belongs to it only if it opened there."""
     url = url.partition("](")[0].partition("][")[0]
-    while url:
-        last = url[-1]
-        if last in _TRAILING or (last in _PAIRS and url.count(last) > url.count(_PAIRS[last])):
-            url = url[:-1]
-        else:
+    surplus = {close: url.count(close) - url.count(start) for close, start in _PAIRS.items()}
+    end = len(url)
+    while end:
+        last = url[end - 1]
+        if surplus.get(last, 0) > 0:
+            surplus[last] -= 1
+        elif last not in _TRAILING:
             break
-    return url
+        end -= 1
+    return url[:end]
 
 
 def _wrapped_end(text: str, stop: int) -> int:
@@ -146,7 +152,8 @@ def _clear(text: str) -> str:
             continue
         bare = _BEFORE_STOP.sub("", _AROUND_MARK.sub(_MARK, line)).replace(_MARK, "")
         bare = _LEFT_EMPTY.sub("", bare) if "(" in line or "[" in line or "<" in line else bare
-        if not _BARE_LINE.fullmatch(bare):
+        found = _FOOTNOTE.match(bare)
+        if _LETTER.search(bare, found.end() if found else 0):
             lines.append(bare)
     return "\n".join(lines)
 

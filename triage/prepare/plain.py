@@ -5,9 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-_DOCUMENT = re.compile(r"\s*(?:<\?xml[^>]*>\s*)?(?:<!--.{0,500}?-->\s*)?<(?:!doctype\s+html|html|head|body|table|div)\b", re.I | re.S)
-_TAG = re.compile(r"</?(?:p|div|td|tr|table|br|span|a|b|font|strong|img|h[1-6]|ul|li|center|body)\b[^<>]{0,2000}>", re.I)
-_QUOTE = re.compile(r"(?:> ?)*")
+_DOCUMENT = re.compile(
+    r"\s*(?:<\?xml[^>]*>\s*)?(?:<!--.{0,500}?-->\s*)?<(?:!doctype\s+html|html|head|body|table|div)\b",
+    re.IGNORECASE | re.DOTALL,
+)
+_TAG = re.compile(
+    r"</?(?:p|div|td|tr|table|br|span|a|b|font|strong|img|h[1-6]|ul|li|center|body)\b[^<>]{0,2000}>", re.IGNORECASE
+)
 _ENTITY = re.compile(r"&(?:nbsp|zwnj|amp|quot|[lr]squo|#\d{2,6});")
 
 

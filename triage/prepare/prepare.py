@@ -1,10 +1,11 @@
-"""Mail to what a model reads: {sender, recipient, subject, body}. Pure: no clock, no I/O, the same answer every time."""
+"""Mail to what a model reads: sender, recipient, subject, body. Pure: no clock, no I/O, the same answer every time."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
-from triage.domain.mail import MailSource, PreparedMail, Signals
+from triage.domain.mail import MailSource, PartBytes, PreparedMail, Signals
 from triage.prepare.addresses import readable
 from triage.prepare.body import Words, read_body
 from triage.prepare.choose import Body, bodies
@@ -83,16 +84,16 @@ def prepare(source: MailSource, *, max_chars: int = MAX_CHARS) -> PreparedMail:
     )
 
 
-def _all_words(found: tuple[Body, ...], texts: Mapping[str, object], subject: str) -> list[Words]:
+def _all_words(found: tuple[Body, ...], texts: Mapping[str, PartBytes], subject: str) -> list[Words]:
     """The words of the message's own bodies; of a calendar or an attached message only if it has none of its own."""
     words: list[Words] = []
     for body in found:
         if body.kind != "own" and any(w.text for w in words):
             continue
-        read = read_body(body, texts, subject)  # type: ignore[arg-type]
+        read = read_body(body, texts, subject)
         if body.kind == "attached" and read.text:
-            read = Words(f"[attached message]\n{read.text}", read.links, read.all_links, read.hidden_chars,
-                         read.html_chars, read.images, read.quoted_lines, read.warnings | {"attached_message"})  # fmt: skip
+            named = f"[attached message]\n{read.text}"
+            read = replace(read, text=named, warnings=read.warnings | {"attached_message"})
         words.append(read)
     return words
 

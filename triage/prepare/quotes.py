@@ -10,11 +10,13 @@ import re
 from dataclasses import dataclass
 
 _WROTE = (
-    r"(?:wrote|writes|schrieb|geschrieben|escribió|escribio|ha escrito|a écrit|écrit|ha scritto|escreveu|napisał(?:\(a\))?"
+    r"(?:wrote|writes|schrieb|geschrieben|escribió|escribio|ha escrito|a écrit|écrit|ha scritto|escreveu"
+    r"|napisał(?:\(a\))?"
     r"|schreef|skrev|kirjoitti|написал(?:\(а\))?|пишет|писал(?:\(а\))?|napsal\(a\)|napsal|írta|yazdı|写道|さんは書きました|작성)"
 )
 _ATTRIBUTION = re.compile(
-    rf"(?:On|Am|Le|El|Il|Em|Op|Den|Dnia|W dniu|Dne|Pe|在|Em|Den)\b(?=.*\d).{{2,240}}{_WROTE}(?:\s.{{0,120}})?\s*[:：]\s*\Z"
+    rf"(?:On|Am|Le|El|Il|Em|Op|Den|Dnia|W dniu|Dne|Pe|在|Em"
+    rf"|Den)\b(?=.*\d).{{2,240}}{_WROTE}(?:\s.{{0,120}})?\s*[:：]\s*\Z"
     rf"|.{{0,200}}(?:<|@).{{0,200}}{_WROTE}\s*:\s*\Z"
     r"|\d{4}[-/.]\d{1,2}[-/.]\d{1,2}.{0,200}(?:<|@).{0,200}:\s*\Z",
     re.I | re.S,
@@ -22,7 +24,8 @@ _ATTRIBUTION = re.compile(
 _SPLIT_ATTRIBUTION = re.compile(r"(?:On|Am|Le|El|Il|Em|Op|Den|Dnia|W|Dne|Pe)\s.{5}|\d{4}[-/.]\d|.{0,120}<", re.I)
 _ORIGINAL = re.compile(
     r"[-_=*\s]{2,}\s*(?:Original Message|Original-Nachricht|Ursprüngliche Nachricht|Mensaje original|Message d'origine"
-    r"|Message original|Messaggio originale|Mensagem original|Oorspronkelijk bericht|Urspr\. Nachricht|Исходное сообщение"
+    r"|Message original|Messaggio originale|Mensagem original|Oorspronkelijk bericht|Urspr\. Nachricht"
+    r"|Исходное сообщение"
     r"|Reply message|Original Appointment)\s*[-_=*\s]{0,}\Z",
     re.I,
 )
@@ -36,7 +39,8 @@ _FORWARD = re.compile(
 _FORWARD_SUBJECT = re.compile(r"\s*(?:\[[^\]]{1,40}\]\s*)?(?:fwd?|wg|rv|reenv|tr|enc|i|doorst|vs|pd|weiterl)\s*:", re.I)
 _HEADER_FROM = re.compile(r"[*>\s]*(?:From|Von|De|Da|Van|Från|Fra|Od|От|发件人|差出人)\s*\*?\s*[:：]\s*\*?\s*\S", re.I)
 _HEADER_OTHER = re.compile(
-    r"[*>\s]*(?:Sent|Date|To|Cc|Subject|Gesendet|Datum|An|Betreff|Enviado(?: el)?|Fecha|Para|Asunto|Envoyé|À|Objet|Inviato"
+    r"[*>\s]*(?:Sent|Date|To|Cc|Subject|Gesendet|Datum|An|Betreff|Enviado(?: el)?|Fecha|Para|Asunto"
+    r"|Envoyé|À|Objet|Inviato"
     r"|Data|A|Oggetto|Assunto|Verzonden|Aan|Onderwerp|Skickat|Till|Ämne|Sendt|Til|Emne|Отправлено|Дата|Кому|Тема"
     r"|发送时间|收件人|主题|日期)\s*\*?\s*[:：]",
     re.I,
@@ -46,10 +50,13 @@ _SIGNATURE = re.compile(r"--[ \t]*\Z")
 _LIST_FOOTER = re.compile(r"\s*(?:_{20,}|-{20,}|={20,}|~{20,})\s*\Z")
 _LIST_WORDS = re.compile(r"mailing list|unsubscribe|listinfo|lista de correo|abmelden|désabonner|mailman", re.I)
 _SENT_FROM = re.compile(
-    r"\s*(?:Sent from (?:my|Mail|Outlook|Yahoo|Samsung|a )|Get Outlook for|Von meinem \w+ gesendet|Gesendet von|Enviado desde"
+    r"\s*(?:Sent from (?:my|Mail|Outlook|Yahoo|Samsung|a )|Get Outlook for|Von meinem \w+ gesendet"
+    r"|Gesendet von|Enviado desde"
     r"|Envoyé de(?:puis)? mon|Inviato da|Enviado do meu|Verzonden vanaf|Отправлено (?:с|из)).{0,60}\Z",
     re.I,
 )
+_MAX_MARKER = 300
+"""A longer line is no marker of anything, and is not worth a look."""
 _MAX_SIGNATURE_LINES = 12
 _MAX_SIGNATURE_CHARS = 900
 
@@ -76,8 +83,13 @@ def trim(text: str, subject: str = "") -> Trimmed:
     if any(line.strip() for line in signed):
         kept = signed
     last = len(kept) - 12
-    unsigned = [line for n, line in enumerate(kept) if n < last or not _SENT_FROM.match(line)]
+    unsigned = [line for n, line in enumerate(kept) if n < last or not _SENT_FROM.match(line[:_MAX_MARKER])]
     return Trimmed("\n".join(unsigned if any(map(str.strip, unsigned)) else kept), quoted)
+
+
+def _may_be_marker(line: str) -> bool:
+    """A cheap look before the expensive ones."""
+    return not line[0].isalnum() or ":" in line or "：" in line or _SPLIT_ATTRIBUTION.match(line) is not None
 
 
 def _is_quote(line: str) -> bool:
@@ -96,17 +108,17 @@ def _cut_history(lines: list[str], forwarded: bool) -> list[str]:
         bare = line.lstrip()
         if not bare or _is_quote(line):
             continue
-        if bare[0].isalnum() and ":" not in line and "：" not in line and not _SPLIT_ATTRIBUTION.match(bare):
+        if len(line) > _MAX_MARKER or not _may_be_marker(bare):
             written = True
             continue  # no marker looks like this
         if _FORWARD.match(line):
             return lines
         if written and not forwarded and (_ORIGINAL.match(line) or _is_header_block(lines, n)):
             above = lines[:n]
-            while above and (not above[-1].strip() or _SEPARATOR.match(above[-1])):
+            while above and (not above[-1].strip() or _SEPARATOR.match(above[-1][:_MAX_MARKER])):
                 above.pop()
             return above
-        size = _attribution_size(lines, n) if written and any(x.rstrip()[-1:] in ":：" for x in lines[n : n + 4]) else 0
+        size = _attribution_size(lines, n) if written else 0
         if size and not forwarded and not any(_is_quote(x) for x in lines[n + size :]):
             return lines[:n]
         written = True
@@ -117,14 +129,14 @@ def _is_header_block(lines: list[str], n: int) -> bool:
     """Outlook's way of quoting: From, then at least two more fields of a header within the next lines."""
     if not _HEADER_FROM.match(lines[n]):
         return False
-    return sum(1 for line in lines[n + 1 : n + 8] if _HEADER_OTHER.match(line)) >= 2
+    return sum(1 for line in lines[n + 1 : n + 8] if _HEADER_OTHER.match(line[:_MAX_MARKER])) >= 2
 
 
 def _attribution_size(lines: list[str], n: int) -> int:
     """How many lines the attribution that begins at line `n` has, 0 if none begins there."""
     joined = ""
     for size in range(1, 5):
-        if n + size > len(lines) or not lines[n + size - 1].strip():
+        if n + size > len(lines) or not lines[n + size - 1].strip() or len(lines[n + size - 1]) > _MAX_MARKER:
             return 0
         joined = f"{joined} {lines[n + size - 1].strip()}".strip()
         if len(joined) > 500:
@@ -162,7 +174,7 @@ def _next_is_quote(lines: list[str], n: int) -> bool:
 def _is_forward(block: list[str], above: list[str]) -> bool:
     first = next((line for line in block if line.strip()), "")
     last = next((line for line in reversed(above[-3:]) if line.strip()), "")
-    return bool(_FORWARD.match(first) or _FORWARD.match(last))
+    return bool(_FORWARD.match(first[:_MAX_MARKER]) or _FORWARD.match(last[:_MAX_MARKER]))
 
 
 def _drop_attribution(kept: list[str]) -> None:
@@ -173,7 +185,7 @@ def _drop_attribution(kept: list[str]) -> None:
     if not end or not kept[end - 1].rstrip().endswith((":", "：")):
         return
     for size in range(1, min(4, end) + 1):
-        if not kept[end - size].strip():
+        if not kept[end - size].strip() or len(kept[end - size]) > _MAX_MARKER:
             return
         joined = " ".join(line.strip() for line in kept[end - size : end])
         if _ATTRIBUTION.match(joined):
@@ -182,15 +194,26 @@ def _drop_attribution(kept: list[str]) -> None:
 
 
 def _cut_signature(lines: list[str]) -> list[str]:
-    """Cut a signature or a mailing list's footer off the end; a long text below the mark is no signature."""
+    """Cut a mailing list's footer and a signature off the end; a long text below the mark is no signature."""
+    for _ in range(2):  # a list of lists has two
+        lines = _cut_footer(lines)
+    below = chars = 0
+    cut = len(lines)
+    for n in range(len(lines) - 1, -1, -1):
+        if below > _MAX_SIGNATURE_LINES or chars > _MAX_SIGNATURE_CHARS:
+            break
+        if lines[n].startswith("--") and _SIGNATURE.match(lines[n]):
+            cut = n
+        bare = lines[n].strip()
+        below += bool(bare)
+        chars += len(bare)
+    return lines[:cut]
+
+
+def _cut_footer(lines: list[str]) -> list[str]:
     for n in range(len(lines) - 1, max(-1, len(lines) - 40), -1):
-        if lines[n][:1] in ("_", "-", "=", "~", " ") and _LIST_FOOTER.match(lines[n]):
+        if lines[n][:1] in ("_", "-", "=", "~", " ") and _LIST_FOOTER.match(lines[n][:_MAX_MARKER]):
             below = [x for x in lines[n + 1 :] if x.strip()]
             if 0 < len(below) <= 8 and _LIST_WORDS.search("\n".join(below)):
-                return _cut_signature(lines[:n])
-    for n, line in enumerate(lines):
-        if line.startswith("--") and _SIGNATURE.match(line):
-            below = [x for x in lines[n + 1 :] if x.strip()]
-            if len(below) <= _MAX_SIGNATURE_LINES and sum(map(len, below)) <= _MAX_SIGNATURE_CHARS:
                 return lines[:n]
     return lines

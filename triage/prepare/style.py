@@ -18,6 +18,7 @@ MARKED: Colour = (255, 255, 0)
 
 MAX_SHEET = 256 * 1024
 MAX_RULES = 2000
+MAX_RULES_OF_A_NAME = 50
 OFF_SCREEN_PX = -400.0
 SAME_COLOUR = 8
 
@@ -33,7 +34,9 @@ _NAMES: Mapping[str, Colour] = {
 }  # fmt: skip
 
 _DECLARATION = re.compile(r"([a-z-]{2,40})\s*:\s*([^;{}]{0,300})")
-_WANTED = re.compile(r"display|visib|opacity|font|color|background|height|width|indent|position|clip|transform|white-sp")
+_WANTED = re.compile(
+    r"display|visib|opacity|font|color|background|height|width|indent|position|clip|transform|white-sp"
+)
 _CSS_COMMENT = re.compile(r"/\*.*?(?:\*/|\Z)|<!--|-->", re.DOTALL)
 _LENGTH = re.compile(r"([+-]?\d*\.?\d+)\s*(px|pt|em|rem|ex|%|vh|vw|cm|mm|in|pc)?")
 _HEX = re.compile(r"#?([0-9a-f]{8}|[0-9a-f]{6}|[0-9a-f]{3,4})")
@@ -41,7 +44,17 @@ _RGB = re.compile(r"rgba?\(\s*(\d{1,3})[\s,]+(\d{1,3})[\s,]+(\d{1,3})(?:[\s,/]+(
 _COLOUR_WORD = re.compile(r"#[0-9a-f]{3,8}\b|rgba?\([^)]*\)|[a-z]+")
 _SIMPLE = re.compile(r"([a-z][a-z0-9]*|\*)?((?:[.#][\w-]+)*)")
 _HIDING = frozenset(
-    "display opacity transform overflow overflow-y text-indent margin-left margin-top position".split()
+    {
+        "display",
+        "opacity",
+        "transform",
+        "overflow",
+        "overflow-y",
+        "text-indent",
+        "margin-left",
+        "margin-top",
+        "position",
+    }
 )
 _RELATIVE = frozenset({"em", "rem", "%", "ex"})
 
@@ -118,8 +131,10 @@ def _add_rule(sheet: Sheet, prelude: str, text: str) -> None:
             continue
         tag = tag.strip("*")
         key = min(needed) if needed else tag
-        sheet.rules.setdefault(key, []).append((tag, needed, len(parts) == 1, declarations))
-        sheet.count += 1
+        rules = sheet.rules.setdefault(key, [])
+        if len(rules) < MAX_RULES_OF_A_NAME:
+            rules.append((tag, needed, len(parts) == 1, declarations))
+            sheet.count += 1
 
 
 @lru_cache(maxsize=2048)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import binascii
 import re
 
-_BASE64 = re.compile(rb"[A-Za-z0-9+/\s]*=?\s*=?\s*")
-_BASE64_LINE = re.compile(rb"[A-Za-z0-9+/]+={0,2}")
+_BASE64 = re.compile(rb"[A-Za-z0-9+/\s]*+=?\s*+=?\s*+")
 _NOT_BASE64 = re.compile(rb"[^A-Za-z0-9+/]+")
 _BLANKS_BEFORE_END = re.compile(rb"=[ \t]+(?=\r?\n|\Z)")
 _SOFT_BREAK = re.compile(rb"=\r?\n")
@@ -38,17 +37,10 @@ def decode_base64(data: bytes) -> bytes:
     lines = data.split(b"\n")
     for n, line in enumerate(lines):
         bare = line.strip()
-        if not bare:
-            continue
-        last = n == len(lines) - 1
-        if not _BASE64_LINE.fullmatch(bare) or (len(bare) % 4 and not chunk and not last and len(bare) < 40):
-            rest = b"\n".join(lines[n:])
-            if b" " not in bare and len(_NOT_BASE64.findall(rest)) * 4 > len(rest.split()) and chunk:
-                chunk.append(bare)  # stray characters inside the data
-                continue
+        if b" " in bare:  # words: no base64 any more
             if not out and not chunk:
-                return data if b" " in bare else _quanta(data)
-            return b"".join((*out, _quanta(b"".join(chunk)), b"\n", rest))
+                return data
+            return b"".join((*out, _quanta(b"".join(chunk)), b"\n", *(rest + b"\n" for rest in lines[n:])))
         chunk.append(bare)
         if bare.endswith(b"="):
             out.append(_quanta(b"".join(chunk)))

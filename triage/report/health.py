@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from triage.domain.record import Run, RunState
 
 LATE_INTERVALS = 3
-"""A message that has waited longer than this many fire intervals means the service stopped working."""
+"""After so many fire intervals without a message sorted, or a run finished, the service counts as standing still."""
+FIRE_GRACE = timedelta(minutes=2)
+"""How long after its time a fire may still be on its way into the ledger."""
+NEEDS_A_PERSON = frozenset({"configuration", "login_refused", "keywords_refused", "refused"})
+"""Failures that no later run mends by itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """What should have happened by now: the time between two fires, and the latest fire that must be in the ledger."""
+
+    enabled: bool
+    interval: timedelta
+    due: datetime | None
+    fired: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +47,7 @@ class AccountHealth:
 def judge_health(
     account: str,
     *,
-    enabled: bool,
-    interval: timedelta,
+    schedule: Schedule,
     runs: Sequence[Run],
     oldest_unlabelled: datetime | None,
     queue_depth: int,
@@ -42,35 +55,23 @@ def judge_health(
     mailbox_error: str | None,
     now: datetime,
 ) -> AccountHealth:
-    """Unhealthy when a message has waited for more than three intervals, when the mailbox cannot be looked into, or
-    when the latest run failed for a reason a person must mend. `runs` are the latest, newest first."""
+    """Unhealthy when a fire is missing from the ledger, when no run has finished for three intervals, when a message
+    has waited for longer than that, when the mailbox cannot be looked into, or when the latest run failed for a reason
+    a person must mend. `runs` are the latest, newest first. An account that is switched off is never unhealthy."""
     finished = next((r for r in runs if r.state is RunState.DONE), None)
     failed = next((r for r in runs if r.state is RunState.FAILED), None)
-    latest = next((r for r in runs if r.state in (RunState.DONE, RunState.FAILED)), None)
     age = max(timedelta(0), now - oldest_unlabelled) if oldest_unlabelled else None
-    problems = []
-    if enabled:
+    problems: list[str] = []
+    if schedule.enabled:
         if mailbox_error:
             problems.append(mailbox_error)
-        if age is not None and age > LATE_INTERVALS * interval:
-            since_finish = (
-                f"the last finished run was at {finished.finished_at:%Y-%m-%d %H:%M} UTC"
-                if (finished and finished.finished_at)
-                else "no run has finished yet"
-            )
-            problems.append(
-                f"account {account}: a message has waited {_span(age)} to be sorted, more than "
-                f"{LATE_INTERVALS} fire intervals of {_span(interval)}; {since_finish}. Is `triage serve` running?"
-            )
-        if latest is not None and latest.state is RunState.FAILED and latest.reason != "cut" and problems:
-            problems.append(
-                f"account {account}: the latest run failed ({latest.reason}): {latest.error or ''}".rstrip(": ")
-            )
+        problems += (f"account {account}: {told}" for told in _standing_still(schedule, finished, age, now))
+        problems += (f"account {account}: {told}" for told in _failing(runs, bool(problems)))
     return AccountHealth(
         account=account,
-        enabled=enabled,
+        enabled=schedule.enabled,
         healthy=not problems,
-        interval_s=round(interval.total_seconds()),
+        interval_s=round(schedule.interval.total_seconds()),
         last_finished=finished,
         last_failed=failed,
         oldest_unlabelled=oldest_unlabelled,
@@ -79,6 +80,35 @@ def judge_health(
         breakers=breakers,
         problems=tuple(problems),
     )
+
+
+def _standing_still(schedule: Schedule, finished: Run | None, age: timedelta | None, now: datetime) -> Iterator[str]:
+    late = LATE_INTERVALS * schedule.interval
+    ended = finished.finished_at if finished else None
+    last = f"the last finished run was at {ended:%Y-%m-%d %H:%M} UTC" if ended else "no run has finished yet"
+    if schedule.fired is None:
+        yield "the schedule has never fired. Is `triage serve` running? (It waits for the first fire time.)"
+    elif schedule.due is not None and schedule.fired < schedule.due:
+        yield (
+            f"the fire of {schedule.due:%Y-%m-%d %H:%M} UTC is missing; the last one was at "
+            f"{schedule.fired:%Y-%m-%d %H:%M} UTC. Is `triage serve` running?"
+        )
+    elif ended is None or now - ended > late + FIRE_GRACE:
+        yield f"fires come, but {last}; see `triage runs`."
+    if age is not None and age > late:
+        yield (
+            f"a message has waited {_span(age)} to be sorted, more than {LATE_INTERVALS} fire intervals of "
+            f"{_span(schedule.interval)}; {last}."
+        )
+
+
+def _failing(runs: Sequence[Run], trouble: bool) -> Iterator[str]:
+    """The latest failure, if it needs a person or if there is trouble that it may explain."""
+    latest = next((r for r in runs if r.state in (RunState.DONE, RunState.FAILED)), None)
+    if latest is None or latest.state is not RunState.FAILED:
+        return
+    if latest.reason in NEEDS_A_PERSON or (trouble and latest.reason != "cut"):
+        yield f"the latest run failed ({latest.reason}): {latest.error or 'see the log'}"
 
 
 def _span(span: timedelta) -> str:

@@ -7,15 +7,14 @@ any number of daemons on any number of machines may share one ledger.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
 from triage.domain.errors import LedgerError
 from triage.ports import Clock, Ledger
-from triage.schedule.cron import Cron
 from triage.schedule.firing import put_fire
-from triage.schedule.timetable import Timetable
+from triage.schedule.timetable import FireTimes, Timetable
 from triage.schedule.worker import Workplace, work
 
 TICK_S = 1.0
@@ -31,8 +30,8 @@ class Office(Protocol):
     """What the daemon serves, as it is configured now; a reload replaces it."""
 
     @property
-    def crons(self) -> dict[str, Cron]:
-        """The enabled accounts and their schedules."""
+    def times(self) -> Mapping[str, FireTimes]:
+        """The enabled accounts and when they fire."""
         ...
 
     @property
@@ -60,7 +59,7 @@ class Daemon:
     def run(self, on_tick: Callable[[], None] = lambda: None) -> bool:
         """Serve until stopped, calling `on_tick` before each look at the clock; True if every run under way ended
         within the grace period."""
-        self._timetable.set(self._office().crons, self._clock.now())
+        self._begin()
         count = min(MOST_WORKERS, max(1, len(self._office().accounts)))
         workers = [threading.Thread(target=self._work, name=f"worker-{i}", daemon=True) for i in range(count)]
         for worker in workers:
@@ -80,7 +79,14 @@ class Daemon:
 
     def reload(self) -> None:
         """Take the office's schedules as they are now; to be called from `on_tick`."""
-        self._timetable.set(self._office().crons, self._clock.now())
+        self._timetable.set(self._office().times, self._clock.now())
+
+    def _begin(self) -> None:
+        """Start where the schedule left off: fires missed while no daemon ran are one fire now. An account that never
+        fired waits for its first fire time."""
+        times = self._office().times
+        last = {account: fire for account in times if (fire := self._ledger.last_fire(account)) is not None}
+        self._timetable.set(times, self._clock.now(), last)
 
     def _tick(self, on_tick: Callable[[], None]) -> None:
         try:

@@ -20,7 +20,7 @@ def put_fire(ledger: Ledger, fire: Fire) -> Run | None:
     run = ledger.enqueue(fire.account, Trigger.SCHEDULE, fire.fire_time, options)
     if run is not None:
         return run
-    newest = ledger.runs(fire.account, limit=1)
-    if newest and newest[0].fire_time > fire.fire_time + timedelta(minutes=1):
+    latest = ledger.last_fire(fire.account)
+    if latest is not None and latest > fire.fire_time + timedelta(minutes=1):
         return ledger.enqueue(fire.account, Trigger.SCHEDULE, fire.fire_time + timedelta(microseconds=1), options)
     return None

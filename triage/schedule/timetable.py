@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-
-from triage.schedule.cron import Cron
+from functools import cache
+from typing import Protocol
 
 COUNTED = 50
 """Missed fires are counted up to this many; a machine that slept for a week need not list them all."""
 STEP_BACK = timedelta(seconds=30)
 """A clock that goes back by more than this makes the timetable start anew from the time it now is."""
+
+
+class FireTimes(Protocol):
+    """When something fires. Equal ones are worked out once for all accounts that share them."""
+
+    def next_after(self, instant: datetime) -> datetime | None:
+        """The first fire after an aware instant, in UTC; None if there is none."""
+        ...
+
+    def __hash__(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,32 +39,42 @@ class Timetable:
     """The next fire of every account. Not thread-safe: one thread asks."""
 
     def __init__(self) -> None:
-        self._crons: dict[str, Cron] = {}
+        self._times: dict[str, FireTimes] = {}
         self._heap: list[tuple[datetime, str]] = []
         self._seen: datetime | None = None
 
-    def set(self, crons: Mapping[str, Cron], now: datetime) -> None:
-        """Take these accounts; one whose cron did not change keeps its next fire."""
-        kept = {account: when for when, account in self._heap if self._crons[account] == crons.get(account)}
-        self._crons = dict(crons)
+    def set(
+        self, times: Mapping[str, FireTimes], now: datetime, last_fires: Mapping[str, datetime] | None = None
+    ) -> None:
+        """Take these accounts; one whose fire times did not change keeps its next fire.
+
+        `last_fires` says when accounts fired last, before this process began: what they missed since then is due.
+        """
+        kept = {account: when for when, account in self._heap if self._times[account] == times.get(account)}
+        self._times = dict(times)
         self._heap = []
-        for account, cron in self._crons.items():
-            self._push(account, kept.get(account) or cron.next_after(now))
+        following = _following()
+        for account, fires in self._times.items():
+            since = min((last_fires or {}).get(account, now), now)
+            self._push(account, kept.get(account) or following(fires, since))
         self._seen = now
 
     def due(self, now: datetime) -> list[Fire]:
         """The fires whose time has come, at most one an account: the latest, with a count of those it stands for."""
+        following = _following()
         if self._seen is not None and now < self._seen - STEP_BACK:
             self._heap = []
-            for account, cron in self._crons.items():
-                self._push(account, cron.next_after(now))
+            for account, times in self._times.items():
+                self._push(account, following(times, now))
         self._seen = now
+        latest = cache(lambda times, first: _latest(times, first, now))
         fires = []
         while self._heap and self._heap[0][0] <= now:
             first, account = heapq.heappop(self._heap)
-            latest, missed = _latest(self._crons[account], first, now)
-            fires.append(Fire(account, latest, missed, first if missed else None))
-            self._push(account, self._crons[account].next_after(latest))
+            times = self._times[account]
+            fire_time, missed = latest(times, first)
+            fires.append(Fire(account, fire_time, missed, first if missed else None))
+            self._push(account, following(times, fire_time))
         return fires
 
     def next_at(self) -> datetime | None:
@@ -66,24 +86,32 @@ class Timetable:
             heapq.heappush(self._heap, (when, account))
 
 
-def _latest(cron: Cron, first: datetime, now: datetime) -> tuple[datetime, int]:
+def _following() -> Callable[[FireTimes, datetime], datetime | None]:
+    """`next_after` for one pass over many accounts, most of which share their fire times."""
+    return cache(lambda times, instant: times.next_after(instant))
+
+
+def _latest(times: FireTimes, first: datetime, now: datetime) -> tuple[datetime, int]:
     """The last fire up to `now` and how many came before it from `first` on, counted up to COUNTED."""
     latest, missed = first, 0
-    while (following := cron.next_after(latest)) is not None and following <= now:
+    while (following := times.next_after(latest)) is not None and following <= now:
         if missed == COUNTED:
-            return _last_before(cron, latest, now), missed
+            return last_fire(times, now, after=latest) or latest, missed
         latest, missed = following, missed + 1
     return latest, missed
 
 
-def _last_before(cron: Cron, known: datetime, now: datetime) -> datetime:
-    """The last fire up to `now`, later than `known`, without walking all between: look back in doubling spans."""
+def last_fire(times: FireTimes, now: datetime, after: datetime) -> datetime | None:
+    """The last fire up to `now` that is later than `after`, found without walking all between: look back in doubling
+    spans. None if there is none."""
     span = timedelta(minutes=1)
-    while now - span > known:
-        fire = cron.next_after(now - span)
+    while True:
+        start = max(now - span, after)
+        fire = times.next_after(start)
         if fire is not None and fire <= now:
-            while (following := cron.next_after(fire)) is not None and following <= now:
+            while (following := times.next_after(fire)) is not None and following <= now:
                 fire = following
             return fire
+        if start == after:
+            return None
         span *= 2
-    return known

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Protocol
 
-from triage.domain.errors import LeaseLost, LoginRefused, MailboxBusy, TriageError
+from triage.domain.errors import LeaseLost, LedgerError, LoginRefused, MailboxBusy, TriageError
 from triage.domain.record import Run
 from triage.pipeline.lease import Lease
 from triage.pipeline.plan import AccountPlan, Counts, RunScope, Tools
@@ -18,6 +18,8 @@ from triage.ports import Clock, Ledger
 
 LEASE = timedelta(seconds=90)
 """How long a run stays ours without a heartbeat; renewed every third of it."""
+FINISH_TRIES = 3
+FINISH_PAUSE_S = 1.0
 
 
 class Gate(Protocol):
@@ -61,9 +63,22 @@ def work(place: Workplace, accounts: Sequence[str] | None = None, run_id: str | 
         return None
     counts: Counts = {}
     reason, error = _make(place, run, counts)
-    if not place.ledger.finish(run.id, place.owner, failed=reason, error=error, counts=counts):
+    if not _finish(place, run, reason, error, counts):
         place.ledger.expire()
     return place.ledger.run(run.id)
+
+
+def _finish(place: Workplace, run: Run, reason: str | None, error: str | None, counts: Counts) -> bool:
+    """Close the run; a ledger that is locked or full for a moment is asked again, or the account would wait for the
+    lease to run out."""
+    for _ in range(FINISH_TRIES - 1):
+        try:
+            return place.ledger.finish(run.id, place.owner, failed=reason, error=error, counts=counts)
+        except LedgerError as failure:
+            if not failure.temporary:
+                raise
+            place.clock.wait(threading.Event(), FINISH_PAUSE_S)
+    return place.ledger.finish(run.id, place.owner, failed=reason, error=error, counts=counts)
 
 
 def _make(place: Workplace, run: Run, counts: Counts) -> tuple[str | None, str | None]:

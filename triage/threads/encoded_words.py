@@ -5,7 +5,8 @@ from __future__ import annotations
 import binascii
 import re
 
-_WORD = re.compile(r"=\?([A-Za-z0-9_.:-]{1,40})(?:\*[A-Za-z0-9-]{0,20})?\?([bBqQ])\?([^?\s]*)\?=")
+# RFC 2047 allows 75 characters; the bound keeps codecs with quadratic cost (punycode) cheap.
+_WORD = re.compile(r"=\?([A-Za-z0-9_.:-]{1,40})(?:\*[A-Za-z0-9-]{0,20})?\?([bBqQ])\?([^?\s]{0,1000})\?=")
 _BETWEEN = re.compile(r"(\?=)\s+(?==\?[A-Za-z0-9_.:*-]{1,60}\?[bBqQ]\?)")
 
 

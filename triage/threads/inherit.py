@@ -49,7 +49,7 @@ def resolve(
     Raises KeyError if `uid` is not in the batch.
     """
     times = received or {}
-    older = _older(server_thread, times.get(uid), batch[uid].message_id)
+    older = _older(server_thread, times.get(uid))
     thread = build_thread(uid, batch, found, decided, times, older)
     waiting = {u for i in thread.line for u in thread.pending.get(i, ())}
     if waiting:
@@ -63,12 +63,11 @@ def resolve(
     return _ask(_nothing_to_inherit(thread, older), keep)
 
 
-def _older(mails: Sequence[Candidate], received: datetime | None, own_id: str) -> tuple[Candidate, ...]:
+def _older(mails: Sequence[Candidate], received: datetime | None) -> tuple[Candidate, ...]:
     """The server's thread before this mail, latest first; without both times nothing is known to be earlier."""
     if received is None:
         return ()
-    dated = [(c.received, c) for c in mails if not own_id or c.headers.message_id != own_id]
-    earlier = [(at, c) for at, c in dated if at is not None and at < received]
+    earlier = [(c.received, c) for c in mails if c.received is not None and c.received < received]
     return tuple(c for _, c in sorted(earlier, key=lambda pair: pair[0], reverse=True))
 
 

@@ -245,6 +245,33 @@ def test_after_stop_no_new_mail_is_asked_and_those_under_way_are_finished() -> N
     assert {r.reason for r in rulings.values() if not r.asked} == {"The run was asked to stop."}
 
 
+@pytest.mark.parametrize("kind", [FailureKind.MESSAGE, FailureKind.UNUSABLE, FailureKind.TRANSIENT])
+def test_a_message_that_stop_kept_from_the_next_provider_waits_for_the_next_run(kind: FailureKind) -> None:
+    """The one that was not asked may be the one that knows."""
+    second = Scripted(good)
+
+    def script(_: PreparedMail) -> Failure:
+        world.stop.set()
+        return fails(kind)
+
+    world = World(Scripted(script), second)
+    ruling = world.decide(mails(1))[1]
+    assert (ruling.answer, ruling.asked, ruling.reason) == (None, False, "The run was asked to stop.")
+    assert second.asked == []
+
+
+def test_a_wait_that_stop_ended_is_not_held_against_the_message() -> None:
+    def script(mail: PreparedMail) -> Answer | Failure:
+        if mail.subject != "Order 20":
+            return GOOD
+        world.stop.set()
+        return fails(FailureKind.TRANSIENT, "stopped")
+
+    world = World(Scripted(script), concurrency=1)
+    rulings = world.decide(mails(20))
+    assert not rulings[20].asked
+
+
 def test_the_time_of_the_batch_bounds_the_asking() -> None:
     provider = Scripted(good, takes_s=0.2)
     started = time.monotonic()

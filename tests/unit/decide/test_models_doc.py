@@ -14,11 +14,8 @@ from triage.decide.cost import find_price
 from triage.decide.providers import remote_provider
 
 DOC = (Path(__file__).parents[3] / "docs" / "models.md").read_text(encoding="utf-8")
-ENTRIES: list[dict[str, Any]] = [
-    entry
-    for block in re.findall(r"```yaml\n(.*?)```", DOC, re.DOTALL)
-    for entry in yaml.safe_load(block)["decision"]["chain"]
-]
+BLOCKS = re.findall(r"```yaml\n(.*?)```", DOC, re.DOTALL)
+ENTRIES: list[dict[str, Any]] = [entry for b in BLOCKS for entry in yaml.safe_load(b)["decision"]["chain"]]
 
 
 def test_every_kind_of_provider_is_shown() -> None:

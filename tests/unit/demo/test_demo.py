@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import socket
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from io import StringIO
 from pathlib import Path
 
 import pytest
+import structlog
 from imapclient import IMAPClient
 from rich.console import Console
 from triage.cli.demo import demo_command
@@ -21,10 +24,15 @@ KEEP = "import sys; from triage.cli.demo import demo_command; sys.exit(demo_comm
 
 
 @pytest.fixture(scope="module")
-def output() -> str:
-    stream = StringIO()
+def output() -> Iterator[str]:
+    """What one demo prints; logging is put back, so that no later test writes to a stream that is gone."""
+    stream, root = StringIO(), logging.getLogger()
+    handlers, level = root.handlers[:], root.level
     assert demo_command(console=Console(file=stream, width=120, highlight=False)) == 0
-    return stream.getvalue()
+    yield stream.getvalue()
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    structlog.reset_defaults()
 
 
 def section(output: str, start: str, end: str) -> list[str]:
@@ -41,7 +49,7 @@ def test_the_table_has_every_mail_with_sender_and_subject(output: str) -> None:
     rows = section(output, "Sender ", "What stayed")[2:]
     assert len(rows) == 54
     assert any("Lease renewal for unit 7" in row and "Helen Marsh" in row for row in rows)
-    assert any("¿Podéis enviarnos 12 kg mañana?" in row for row in rows)
+    assert any("¿Podéis enviarnos 12 kg" in row for row in rows)
 
 
 def test_every_message_is_said_to_have_left_or_stayed(output: str) -> None:
@@ -88,27 +96,38 @@ def test_a_taken_port_is_one_calm_message() -> None:
             demo_command(port=port, console=Console(file=StringIO()))
 
 
-def test_keep_holds_the_sorted_mailbox_open_until_it_is_interrupted() -> None:
-    """A client can log in with what was printed and finds the labels; SIGINT ends it with exit 0 and cleans up."""
+@pytest.fixture
+def kept() -> Iterator[subprocess.Popen[str]]:
     environ = {**os.environ, "COLUMNS": "120", "PYTHONUNBUFFERED": "1"}
     with subprocess.Popen(
         [sys.executable, "-c", KEEP], stdout=subprocess.PIPE, text=True, encoding="utf-8", env=environ
     ) as process:
-        assert process.stdout
-        told: dict[str, str] = {}
-        for line in process.stdout:
-            for name in ("IMAP server", "User", "Password", "Records"):
-                if line.strip().startswith(name):
-                    told[name] = line.strip().removeprefix(name).strip()
-            if "Thunderbird" in line:
-                break
-        port = int(told["IMAP server"].partition("port ")[2].partition(",")[0])
-        with IMAPClient("127.0.0.1", port, ssl=False, timeout=10) as client:
-            client.login(told["User"], told["Password"])
-            client.select_folder("Archive", readonly=True)
-            assert len(client.search(["KEYWORD", "Triage/receipt"])) > 2
-        directory = Path(told["Records"].partition("TRIAGE_CONFIG=")[2].split()[0])
-        assert (directory / "triage.db").exists()
-        process.send_signal(signal.SIGINT)
-        assert process.wait(timeout=20) == 0
+        yield process
+        process.kill()
+
+
+def what_is_printed(process: subprocess.Popen[str]) -> dict[str, str]:
+    told: dict[str, str] = {}
+    assert process.stdout
+    for line in process.stdout:
+        for name in ("IMAP server", "User", "Password", "Records"):
+            if line.strip().startswith(name):
+                told[name] = line.strip().removeprefix(name).strip()
+        if "Thunderbird" in line:
+            break
+    return told
+
+
+def test_keep_holds_the_sorted_mailbox_open_until_it_is_interrupted(kept: subprocess.Popen[str]) -> None:
+    """A client can log in with what was printed and finds the labels; SIGINT ends it with exit 0 and cleans up."""
+    told = what_is_printed(kept)
+    port = int(told["IMAP server"].partition("port ")[2].partition(",")[0])
+    with IMAPClient("127.0.0.1", port, ssl=False, timeout=10) as client:
+        client.login(told["User"], told["Password"])
+        client.select_folder("Archive", readonly=True)
+        assert len(client.search(["KEYWORD", "Triage/notification", "SUBJECT", "Hopper"])) == 2
+    directory = Path(told["Records"].partition("TRIAGE_CONFIG=")[2].split()[0])
+    assert (directory / "triage.db").exists()
+    kept.send_signal(signal.SIGINT)
+    assert kept.wait(timeout=20) == 0
     assert not directory.exists()

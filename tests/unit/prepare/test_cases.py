@@ -15,7 +15,6 @@ from typing import Any
 
 import pytest
 import yaml
-
 from triage.domain.mail import PreparedMail
 from triage.prepare import prepare, read_message
 

@@ -25,6 +25,7 @@ MEGABYTE = 1_000_000
         (b'"Boss \\" <boss@corp.example>" <eve@x.example>', ("eve@x.example",)),
         (b'"boss@corp.example" <>', ()),
         (b"<boss@corp.example> <eve@x.example>", ("boss@corp.example", "eve@x.example")),
+        (b"<a@x.example> <b@x.example>, c@x.example", ("a@x.example", "b@x.example", "c@x.example")),
         (b"boss@corp.example, <eve@x.example>", ("boss@corp.example", "eve@x.example")),
         (b"boss@corp.example: eve@x.example;", ("boss@corp.example", "eve@x.example")),
         (b'"boss@corp.example <eve@x.example>', ("boss@corp.example", "eve@x.example")),
@@ -62,6 +63,8 @@ def test_letters_outside_ascii_are_not_folded_into_ascii() -> None:
         ("joe@x wrote in <a@x>", ("<a@x>",)),
         ("(<c@x>) <a@x>", ("<a@x>",)),
         ("(<c@x>)", ("<c@x>",)),
+        ("joe@x (<c@x>)", ("<c@x>",)),
+        ("=?us-ascii?Q?=3Cp=40exam?= =?utf-8?B?cGxlLmNvbT4=?=", ("<p@example.com>",)),
         ("a@x.", ("<a@x>",)),
         ("<a@\nx>", ("<a@x>",)),
         ("<a b@x>", ("<a b@x>",)),
@@ -125,6 +128,16 @@ def test_machines_are_known_by_their_fields_and_their_address(block: bytes, auto
 )
 def test_the_list_is_named_by_its_identifier(value: bytes, list_id: str) -> None:
     assert read_thread_headers(b"List-Id: " + value + b"\r\n").list_id == list_id
+
+
+def test_a_bare_carriage_return_ends_a_line() -> None:
+    read = read_thread_headers(b"X-A: b\rIn-Reply-To: <p@x>\r\rReferences: <q@x>\r")
+    assert read.parents == ("<p@x>",)
+
+
+@pytest.mark.parametrize("word", [b"=?utf-7?q?+2AA-?=", b"=?unicode_escape?b?XHVkODAw?=", b"=?hex?q?zz?="])
+def test_no_charset_brings_a_lone_surrogate_or_an_error(word: bytes) -> None:
+    read_thread_headers(b"Subject: " + word + b"\r\n").subject.encode("utf-8")
 
 
 def test_a_subject_is_not_shown_by_repr() -> None:

@@ -48,6 +48,13 @@ def test_the_record_names_ancestor_rule_participation_and_confidence() -> None:
     assert word.why == "inherited from the nearest labelled mail of its thread (reference, sender_in_thread)"
 
 
+def test_a_category_that_stays_needs_no_part_in_the_thread_and_records_none() -> None:
+    for sender in ("dana@example.com", "eve@stranger.example"):
+        word = word_on(mail("<r>", "<p>", sender=sender), candidate(mail("<p>"), "work"))
+        assert isinstance(word, Inherit)
+        assert word.ancestor.participation == "not_needed"
+
+
 def test_a_person_counts_as_confidence_one_whatever_the_ledger_says() -> None:
     word = word_on(mail("<r>", "<p>"), candidate(mail("<p>"), "news", source="person", archive_floor=math.inf))
     assert isinstance(word, Inherit)

@@ -51,6 +51,7 @@ def test_parents_come_in_an_earlier_wave_than_their_replies() -> None:
 def test_mails_of_a_cycle_do_not_wait_for_one_another() -> None:
     batch = {1: mail("<a>", "<c>"), 2: mail("<b>", "<a>"), 3: mail("<c>", "<b>"), 4: mail("<d>", "<b>")}
     assert waves(batch) == ((1, 2, 3), (4,))
+    assert waves({1: mail("<a>", "<a>"), 2: mail("<a>")}) == ((1, 2),)
 
 
 ids = st.sampled_from([f"<{c}>" for c in "abcdefgh"])

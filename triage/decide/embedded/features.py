@@ -9,18 +9,17 @@ import math
 import re
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from email.utils import parseaddr
 
 from triage.decide.embedded import text as t
-from triage.decide.embedded.cues import count_cues
-from triage.decide.embedded.injection import injection_families
+from triage.decide.embedded.cues import lexicon
+from triage.decide.embedded.injection import Finder, Finding
 from triage.domain.mail import PreparedMail, Signals
 
 WORD_WEIGHT = 3.0
 BUILD_WEIGHT = 0.35
-BIGRAM_WORDS = 300
-GRAM_WORDS = 220
+CUE_WEIGHT = 0.25
 
 _ROLE = re.compile(
     r"^(?:news\w*|newsletter|letter|digest|hello|hi|team|info|billing|invoices?|orders?|order-\w+|receipts?|support|help|sales|marketing|offers?|promo\w*|deals|shop|store|notifications?"
@@ -58,14 +57,14 @@ _MASKED = re.compile(r"\*{3,}\d{2,4}|x{4,}\d{2,4}|(?:ending|terminada) (?:in|en)
 
 @dataclass(frozen=True, slots=True)
 class Features:
-    """Named feature values. `injection` and `asks` are what the vetoes read; `sender_key` is what learning may use.
+    """Named feature values of one mail, and the few facts about it that learning and the vetoes read.
 
-    `word_part` says how much of the values belong to words; see `extract`.
+    `sender`, `domain` and `list_id` are lower case, "" if unknown. `cues` counts phrases of the body by family.
     """
 
     values: Mapping[str, float]
-    injection: tuple[str, ...]
-    asks: bool
+    finding: Finding
+    cues: Mapping[str, int]
     sender: str
     domain: str
     list_id: str
@@ -268,27 +267,7 @@ def _subject_features(subject: str, out: set[str]) -> None:
 
 
 def _word_features(subject: list[str], body: list[str]) -> dict[str, float]:
-    counts: Counter[str] = Counter()
-    for word in subject[: t.SUBJECT_WORDS]:
-        counts[f"s:{word}"] += 1
-    for first, second in zip(subject, subject[1:], strict=False):
-        counts[f"s:{first} {second}"] += 1
-    for word in body:
-        counts[f"w:{word}"] += 1
-    for first, second in zip(body[:BIGRAM_WORDS], body[1 : BIGRAM_WORDS + 1], strict=False):
-        counts[f"w:{first} {second}"] += 1
-    return {name: 1.0 + math.log(count) for name, count in counts.items()}
-
-
-def _gram_features(words: list[str]) -> dict[str, float]:
-    counts: Counter[str] = Counter()
-    for word in words:
-        if len(word) < 4 or word[0] == "0":
-            continue
-        framed = f"<{word}>"
-        for size in (4, 5):
-            for start in range(len(framed) - size + 1):
-                counts["c:" + framed[start : start + size]] += 1
+    counts = Counter([f"s:{word}" for word in subject] + [f"w:{word}" for word in body])
     return {name: 1.0 + math.log(count) for name, count in counts.items()}
 
 
@@ -297,39 +276,45 @@ def _scaled(values: dict[str, float], weight: float) -> dict[str, float]:
     return {name: value * weight / norm for name, value in values.items()} if norm else {}
 
 
-def extract(mail: PreparedMail) -> Features:
-    """The features of one prepared mail; words have Euclidean length `WORD_WEIGHT`, each fact `BUILD_WEIGHT`."""
+def read(mail: PreparedMail) -> Features:
+    """All features but the finding of an injection; words have Euclidean length `WORD_WEIGHT`."""
     name, local, domain = sender_parts(mail.sender)
+    site = _site(domain) if domain else ""
     own, quoted = t.own_lines(mail.body)
-    shown = t.fold(t.without_links(t.excerpt(own)))
-    subject_words = t.words(t.fold(t.without_links(mail.subject)), t.SUBJECT_WORDS)
-    body_words = t.words(shown, t.BODY_WORDS)
+    subject = t.words(t.fold(t.without_links(mail.subject)), t.SUBJECT_WORDS)
+    body = t.words(t.fold(t.without_links(t.excerpt(own))), t.BODY_WORDS)
 
     facts: set[str] = set()
-    _header_features(mail.signals, _site(domain) if domain else "", facts)
+    _header_features(mail.signals, site, facts)
     _sender_features(mail, name, local, domain, facts)
     _build_features(mail, own, quoted, facts)
     _subject_features(mail.subject, facts)
-    money = body_words.count("zzmoney")
+    money = body.count("zzmoney")
     if money:
         facts.add("money")
     if money >= 3:
         facts.add("money:often")
-    values = {f"#{fact}": BUILD_WEIGHT for fact in facts}
-
-    body_cues = count_cues(body_words)
-    for family, count in body_cues.items():
-        values[f"#cue:{family}"] = BUILD_WEIGHT * (1.0 + math.log(count)) * 0.7
-    for family in count_cues(subject_words):
+    values = {f"#{fact}": BUILD_WEIGHT for fact in sorted(facts)}
+    cues = lexicon().count(body)
+    for family, count in cues.items():
+        values[f"#cue:{family}"] = CUE_WEIGHT * (1.0 + math.log(count))
+    for family in lexicon().count(subject):
         values[f"#subject-cue:{family}"] = BUILD_WEIGHT
+    values.update(_scaled(_word_features(subject, body), WORD_WEIGHT))
+    sender = f"{local}@{domain}" if domain else ""
+    return Features(values, Finding(0.0), cues, sender, site, mail.signals.headers.get("list-id", "").lower())
 
-    injection = injection_families(mail.subject, mail.body)
-    for family in injection:
-        values[f"#injection:{family}"] = BUILD_WEIGHT
-    if injection:
-        values["#injection"] = BUILD_WEIGHT * min(4, len(injection))
 
-    values.update(_scaled(_word_features(subject_words, body_words), WORD_WEIGHT))
-    asks = body_cues.get("approve", 0) + body_cues.get("pay_up", 0) > 0
-    site = _site(domain) if domain else ""
-    return Features(values, injection, asks, f"{local}@{domain}" if domain else "", site, mail.signals.headers.get("list-id", ""))
+def with_finding(features: Features, finding: Finding) -> Features:
+    """The features with what the injection finder said of the mail."""
+    values = dict(features.values)
+    values["#injection"] = 2.0 * BUILD_WEIGHT / (1.0 + math.exp(-finding.logit))
+    for name, least in (("suspected", -1.0), ("likely", 0.5), ("certain", 2.0)):
+        if finding.logit >= least:
+            values[f"#injection:{name}"] = BUILD_WEIGHT
+    return replace(features, values=values, finding=finding)
+
+
+def extract(mail: PreparedMail, finder: Finder) -> Features:
+    """The features of one prepared mail."""
+    return with_finding(read(mail), finder.find(mail.subject, mail.body))

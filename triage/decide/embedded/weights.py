@@ -1,7 +1,7 @@
 """The shipped weight table: a zlib-packed list of feature names and, for each, a 16-bit weight a class.
 
-Layout after decompression: one line of JSON (the header), then all names joined by newlines and ended by a blank line,
-then the weights as little-endian int16, class after class within a feature, then one int16 rarity a feature.
+Layout after decompression: one line of JSON (the header), all feature names joined by newlines and ended by a blank
+line, then little-endian int16: class after class the weights of all features, then the rarity of all features.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from importlib import resources
 
+from triage.decide.embedded.injection import Finder
+
 ANCHORS = (
     "action-required",
     "conversation",
@@ -31,7 +33,7 @@ ANCHORS = (
 
 RESOURCE = "weights.bin"
 RARITY_SCALE = 256.0
-_VERSION = 1
+_VERSION = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,7 @@ class Weights:
     """Weights of a multinomial logistic regression over named features.
 
     `rows` maps a feature to one integer a class, to be multiplied by `scale`; `temperature` multiplies the logits.
-    `rarity` maps words to their inverse document frequency. `digest` names this very table.
+    `rarity` maps words to their inverse document frequency. `finder` looks for injections. `digest` names this table.
     """
 
     rows: Mapping[str, tuple[int, ...]]
@@ -47,6 +49,7 @@ class Weights:
     bias: tuple[float, ...]
     scale: float
     temperature: float
+    finder: Finder
     digest: str
 
     def logits(self, values: Mapping[str, float]) -> list[float]:
@@ -88,16 +91,24 @@ def pack(
     *,
     scale: float,
     temperature: float,
+    finder: Finder,
 ) -> bytes:
     """The bytes of a table; the same input gives the same bytes."""
     names = sorted(rows)
-    header = {"version": _VERSION, "anchors": ANCHORS, "bias": list(bias), "scale": scale, "temperature": temperature}
+    header = {
+        "version": _VERSION,
+        "anchors": ANCHORS,
+        "bias": list(bias),
+        "scale": scale,
+        "temperature": temperature,
+        "finder": {"bias": finder.bias, "weights": finder.weights},
+    }
     # All weights of one class lie together: neighbours are alike and compress better.
     numbers = array("h", [rows[name][k] for k in range(len(ANCHORS)) for name in names])
     numbers.extend(round(rarity.get(name, 0.0) * RARITY_SCALE) for name in names)
     if sys.byteorder == "big":
         numbers.byteswap()
-    text = json.dumps(header, sort_keys=True) + "\n" + "\n".join(names) + "\n\n"
+    text = json.dumps(header, sort_keys=True, separators=(",", ":")) + "\n" + "\n".join(names) + "\n\n"
     return zlib.compress(text.encode() + numbers.tobytes(), 9)
 
 
@@ -127,6 +138,7 @@ def unpack(data: bytes) -> Weights:
         bias=tuple(header["bias"]),
         scale=header["scale"],
         temperature=header["temperature"],
+        finder=Finder(header["finder"]["weights"], header["finder"]["bias"]),
         digest=hashlib.sha256(data).hexdigest()[:8],
     )
 

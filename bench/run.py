@@ -1,0 +1,198 @@
+"""One run of 20 over mailboxes of growing size: round trips, bytes, wall time against the hand-written floor, memory.
+
+    python bench/run.py [--sizes 1000,10000,100000] [--repeat 5]
+
+Needs Dovecot and the lab in $TRIAGE_SHARED/lab (default ../shared/lab): its corpus, its metering proxy, its floor. The
+decision model answers at once, so what is measured is triage, the ledger and IMAP.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import zlib
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+LAB = Path(os.environ.get("TRIAGE_SHARED", ROOT.parent / "shared")) / "lab"
+sys.path[:0] = [str(LAB), str(ROOT)]
+
+from triage.bootstrap import App  # noqa: E402
+from triage.config.secret import Secret  # noqa: E402
+from triage.config.settings import AccountSettings, DecisionSettings, ProviderSettings, Settings  # noqa: E402
+from triage.domain.category import Action, Category, CategorySet  # noqa: E402
+from triage.domain.decision import Answer, Question  # noqa: E402
+from triage.domain.mail import PreparedMail  # noqa: E402
+from triage.domain.record import Trigger  # noqa: E402
+from triage.schedule.worker import work  # noqa: E402
+
+NOISE = {"newsletter", "notification", "spam", "social"}
+IDS = ("newsletter", "personal", "work", "receipt", "notification", "finance", "travel", "social", "spam")
+CATEGORIES = CategorySet(
+    "Triage",
+    "other",
+    "Other",
+    tuple(Category(i, i, i, action=Action.ARCHIVE if i in NOISE else Action.KEEP) for i in IDS),
+)
+
+
+class Instant:
+    """Answers at once, by a checksum of the text."""
+
+    name = model = "instant"
+
+    def ask(self, question: Question, mail: PreparedMail, deadline: float, stop: object = None) -> Answer:
+        del deadline, stop
+        choice = IDS[zlib.crc32(mail.body[:200].encode()) % len(IDS)]
+        return Answer(choice, {i: float(i == choice) for i in question.ids}, self.name, self.model)
+
+    def close(self) -> None: ...
+
+
+class BenchApp(App):
+    def provider(self, settings: ProviderSettings) -> Instant:  # type: ignore[override]
+        return Instant()
+
+
+def app_at(port: int, user: str, directory: str, days: int) -> BenchApp:
+    account = AccountSettings(
+        name="bench",
+        host="127.0.0.1",
+        port=port,
+        security="plain",
+        username=user,
+        credential=Secret.of("pass"),
+        categories=CATEGORIES,
+        categories_file=Path("categories.yaml"),
+        since=date.today() - timedelta(days=days),  # noqa: DTZ011
+        addresses=("me@lab.example",),
+    )
+    decision = DecisionSettings(chain=(ProviderSettings("systemone", model="instant"),))
+    return BenchApp(Settings(Path("triage.yaml"), f"sqlite:///{directory}/bench.db", decision, (account,), http=None))
+
+
+def one_run(port: int, user: str, days: int, directory: str) -> dict[str, object]:
+    """Make a run through `port`, timed from a process that is already up and a ledger that is open."""
+    app = app_at(port, user, directory, days)
+    _ = app.ledger.depth(), app.chain
+    queued = app.ledger.enqueue("bench", Trigger.MANUAL, datetime.now(UTC))
+    assert queued is not None
+    start = time.perf_counter()
+    run = work(app.workplace(), run_id=queued.id)
+    wall = time.perf_counter() - start
+    assert run is not None and run.error is None, run
+    steps = {s.name: s.duration_ms for s in app.ledger.steps(run.id)}
+    labels = len({d.label_id for d in app.ledger.decisions(run.id)})
+    app.close()
+    rss = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+    return {"wall_ms": wall * 1000, "counts": dict(run.counts), "labels": labels, "steps": steps, "rss_mib": rss}
+
+
+def in_child(*args: object) -> dict[str, object]:
+    """One run in a process of its own, for a true peak of memory."""
+    code = (
+        f"import sys; sys.path.insert(0, {str(ROOT)!r}); from bench.run import *; print(json.dumps(one_run(*{args!r})))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=False)
+    assert done.returncode == 0, done.stderr
+    value: dict[str, object] = json.loads(done.stdout.splitlines()[-1])
+    return value
+
+
+def undo(lab: object, user: str) -> None:
+    """Take the labels of the newest 20 off and bring back what was archived."""
+    from rawimap import Raw, runs, uids
+
+    r = Raw("127.0.0.1", lab.port).login(user, "pass")  # type: ignore[attr-defined]
+    r.cmd("SELECT Archive")
+    moved = uids(r.cmd("UID SEARCH ALL")[1])
+    if moved:
+        r.cmd(f"UID MOVE {runs(moved)} INBOX")
+    r.cmd("SELECT INBOX")
+    last = uids(r.cmd("UID SEARCH ALL")[1])[-60:]
+    keywords = " ".join(CATEGORIES.labels)
+    unlabelled = [u for u in last if u in UNLABELLED[user] or u > max(UNLABELLED[user])]
+    r.cmd(f"UID STORE {runs(unlabelled)} -FLAGS.SILENT ({keywords})")
+    r.close()
+
+
+UNLABELLED: dict[str, set[int]] = {}
+
+
+def main() -> None:
+    from dovecot_lab import DovecotLab
+    from imap_meter import Meter
+    from rawimap import Raw, uids
+
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--sizes", default="1000,10000,100000")
+    parser.add_argument("--repeat", type=int, default=5)
+    parser.add_argument("--fmt", default="maildir")
+    a = parser.parse_args()
+    print(
+        f"{'size':>7} {'what':<14} {'RT':>3} {'limit':>5} {'KB':>6} {'wall ms':>8} {'floor ms':>8} {'ratio':>6} {'RSS MiB':>7}"
+    )
+    for size in map(int, a.sizes.split(",")):
+        with DovecotLab(fmt=a.fmt) as lab:
+            user = f"u{size}"
+            lab.seed(user, size)
+            r = Raw("127.0.0.1", lab.port).login(user, "pass")
+            r.cmd("SELECT INBOX")
+            unkeyed = " ".join(f"UNKEYWORD {label}" for label in CATEGORIES.labels)
+            UNLABELLED[user] = set(uids(r.cmd(f"UID SEARCH {unkeyed}")[1]))
+            r.close()
+            days = size // 1440 + 3
+            floor = [
+                sys.executable,
+                str(LAB / "floor.py"),
+                str(lab.port),
+                user,
+                "--mode",
+                "imapclient",
+                "--repeat",
+                str(a.repeat),
+            ]
+            told = subprocess.run([*floor, "--direct"], capture_output=True, text=True, check=True).stdout
+            floor_ms = json.loads(told)["wall_ms_median"]
+            walls, rss = [], 0
+            for _ in range(a.repeat):
+                with tempfile.TemporaryDirectory() as directory:
+                    result = in_child(lab.port, user, days, directory)
+                walls.append(float(str(result["wall_ms"])))
+                rss = max(rss, int(str(result["rss_mib"])))
+                undo(lab, user)
+            wall = statistics.median(walls)
+            for rtt in (0, 50):
+                with Meter("127.0.0.1", lab.port, rtt_ms=rtt) as meter, tempfile.TemporaryDirectory() as directory:
+                    result = in_child(meter.port, user, days, directory)
+                    told_rt = meter.stats()
+                    if rtt == 0:
+                        idle_before = meter.stats()
+                        in_child(meter.port, user, days, directory)
+                        idle = {k: meter.stats()[k] - idle_before[k] for k in ("round_trips", "bytes_down")}
+                labels = int(str(result["labels"]))
+                at = f"run, {rtt} ms RTT"
+                ms = wall if rtt == 0 else float(str(result["wall_ms"]))
+                floor_text = (f"{floor_ms:8.0f}", f"{ms / floor_ms:6.2f}") if rtt == 0 else (" " * 8, " " * 6)
+                print(
+                    f"{size:>7} {at:<14} {told_rt['round_trips']:>3} {18 + labels:>5} {told_rt['bytes_down'] / 1000:6.1f} "
+                    f"{ms:8.0f} {floor_text[0]} {floor_text[1]} {rss:>7}"
+                )
+                if rtt == 0:
+                    print(f"        {result['counts']} {result['steps']}")
+                    print(
+                        f"{size:>7} {'idle run':<14} {idle['round_trips']:>3} {8:>5} {idle['bytes_down'] / 1000:6.1f}"
+                    )
+                undo(lab, user)
+
+
+if __name__ == "__main__":
+    main()

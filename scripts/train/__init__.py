@@ -1,0 +1,1 @@
+"""Training of the embedded classifier's shipped weights; needs the `train` dependency group."""
