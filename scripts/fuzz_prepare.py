@@ -169,9 +169,8 @@ def main() -> int:
             slowest = max(slowest, seconds)
             kept += raws
     inputs = total.pop("inputs", 0)
-    print(
-        f"{inputs} inputs in {time.perf_counter() - started:.0f} s, slowest {slowest * 1000:.0f} ms, seed {options.seed}"
-    )
+    seconds = time.perf_counter() - started
+    print(f"{inputs} inputs in {seconds:.0f} s, slowest {slowest * 1000:.0f} ms, seed {options.seed}")
     for found, times in total.most_common():
         print(f"  {times} x {found}")
     if options.keep and kept:

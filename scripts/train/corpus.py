@@ -10,12 +10,13 @@ import hashlib
 import html
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from email.utils import parseaddr
 from pathlib import Path
 
 FOLDER = Path(__file__).parent / "corpus"
 INJECTIONS = "injections.txt"
+PARTS = "injection_parts.txt"
 CARRIERS_PER_INJECTION = 2
 
 
@@ -45,7 +46,7 @@ def corpus_rows() -> list[dict[str, object]]:
 
 def _drafts() -> Iterator[Draft]:
     for path in sorted(FOLDER.glob("*.txt")):
-        if path.name == INJECTIONS:
+        if path.name in (INJECTIONS, PARTS):
             continue
         category = path.stem.replace("_", "-")
         for block in re.split(r"^@ ", path.read_text(encoding="utf-8"), flags=re.M)[1:]:
@@ -57,17 +58,33 @@ def _drafts() -> Iterator[Draft]:
 
 
 def _hijacks(drafts: list[Draft]) -> Iterator[dict[str, object]]:
+    """Each whole injection in two carriers; each opener and each order at least once with another, in one carrier."""
     carriers = [d for d in drafts if d.category not in ("spam", "action-required")]
-    lines = (FOLDER / INJECTIONS).read_text(encoding="utf-8").splitlines()
-    strings = [line.split("\t", 1) for line in lines if line and not line.startswith("#")]
-    for n, (lang, words) in enumerate(strings):
+    whole = [(lang, words, CARRIERS_PER_INJECTION) for lang, words in _table(INJECTIONS)]
+    for n, (lang, words, copies) in enumerate(whole + [(lang, words, 1) for lang, words in _combined()]):
         same = [d for d in carriers if d.lang == lang]
         bulk = [d for d in same if d.kind in ("bulk", "system")] or same
-        for copy in range(CARRIERS_PER_INJECTION):
+        for copy in range(copies):
             pool = bulk if copy == 0 else same
             carrier = pool[(n * 7 + copy * 13) % len(pool)]
-            draft = Draft("hijack-attempt", carrier.kind, lang, carrier.sender, carrier.subject, _set_in(carrier, words, n + copy))
+            draft = replace(carrier, category="hijack-attempt", body=_set_in(carrier, words, n + copy))
             yield _row(draft, f"own-hijack-{n:03d}-{copy}", f"own-hijack-{n:03d}") | {"injection": words}
+
+
+def _combined() -> Iterator[tuple[str, str]]:
+    parts = list(_table(PARTS))
+    for lang in sorted({lang for lang, *_ in parts}):
+        openers = [words for of, role, words in parts if of == lang and role == "opener"]
+        orders = [words for of, role, words in parts if of == lang and role == "order"]
+        for n in range(2 * max(len(openers), len(orders))):
+            order = orders[(n * 5 + n // len(orders)) % len(orders)]
+            yield lang, f"{openers[n % len(openers)]} {order}" if n % 5 else order
+
+
+def _table(name: str) -> Iterator[list[str]]:
+    for line in (FOLDER / name).read_text(encoding="utf-8").splitlines():
+        if line and not line.startswith("#"):
+            yield line.split("\t")
 
 
 def _set_in(carrier: Draft, words: str, turn: int) -> str:

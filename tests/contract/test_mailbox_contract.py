@@ -101,7 +101,7 @@ def test_old_mail_delivered_late_is_found_where_its_uid_is(world: World, mailbox
 
 
 def test_mail_older_than_many_windows_is_not_skipped(world: World) -> None:
-    uids = world.append([Mail(flags=[] if n in (1, 17) else [NEWS]) for n in range(40)])
+    uids = world.append([Mail(subject=f"Mail {n}", flags=[] if n in (1, 17) else [NEWS]) for n in range(40)])
     mailbox = world.mailbox(select_window=3)
     mailbox.open()
     for _ in range(4):  # what is remembered between calls changes nothing

@@ -11,13 +11,14 @@ import re
 import signal
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import event
 from triage.domain.record import StepRecord
 
+_CAPABILITY = re.compile(rb" ([A-Z0-9=+-]+)(?=[\] \r])")
 _LITERAL = re.compile(rb"\{(\d+)\+?\}\r\n$")
 
 
@@ -41,6 +42,7 @@ class CommandProxy:
 
     `at_command(n, line)` is called before a command goes to the server, `at_reply(n)` once its tagged answer has come
     from the server and before the program sees it; either may return True to cut the connection. Counts commands.
+    `hides` are capabilities that the program is not told of.
     """
 
     def __init__(
@@ -48,9 +50,10 @@ class CommandProxy:
         port: int,
         at_command: Callable[[int, bytes], bool] = lambda n, line: False,
         at_reply: Callable[[int], bool] = lambda n: False,
+        hides: Collection[bytes] = (),
     ) -> None:
         self._target = port
-        self._at_command, self._at_reply = at_command, at_reply
+        self._at_command, self._at_reply, self._hides = at_command, at_reply, frozenset(hides)
         self._lock = threading.Lock()
         self.commands: list[bytes] = []
         self._server = socket.create_server(("127.0.0.1", 0))
@@ -102,12 +105,18 @@ class CommandProxy:
                 n = tags.get(line.split(b" ", 1)[0])
                 if n is not None and self._at_reply(n):
                     break
-                client.sendall(line)
+                client.sendall(self._hide(line))
                 while found := _LITERAL.search(line):
                     client.sendall(lines.read(int(found[1])))
                     line = lines.readline()
                     client.sendall(line)
         _hang_up(client, upstream)
+
+    def _hide(self, line: bytes) -> bytes:
+        """The line without the capabilities that this server is not to have."""
+        if not self._hides or b"CAPABILITY " not in line:
+            return line
+        return _CAPABILITY.sub(lambda word: b"" if word[1] in self._hides else word[0], line)
 
 
 def _hang_up(*ends: socket.socket) -> None:

@@ -18,8 +18,7 @@ class Gate:
 
     Until a provider has answered, only as many asks run side by side as it takes to trip the breaker (one, if the
     breaker was open): a dead server sees a handful of calls, not the whole batch. One that is `proven`, by a batch that
-    has just ended, is spared that. Once the breaker opens, asks under
-    way finish and no new one starts.
+    has just ended, is spared that. Once the breaker opens, asks under way finish and no new one starts.
     """
 
     def __init__(self, state: BreakerState, clock: Clock, *, proven: bool = False) -> None:

@@ -115,7 +115,7 @@ class Selector:
             self._memory.first[key] = None
         elif self._memory.first[key] is None:
             days = " ".join(_day_keys(Wanted((), wanted.since)))
-            self._memory.first[key] = lowest_of(self._session.run(lowest_command(days))[0])
+            self._memory.first[key] = lowest_of(self._session.run(lowest_command(days))[0]) or None
         first = self._memory.first[key]
         return [f"UID {first}:*"] if first else []
 
@@ -142,9 +142,8 @@ class Selector:
         at, together = 0, 1
         while at < len(windows):
             batch = windows[at : at + together]
-            capabilities = self._session.capabilities
-            commands = [search_command(capabilities, f"{window} {query}") for window in batch for query in queries]
-            replies = self._session.on_inbox(*commands)
+            searches = [f"{window} {query}" for window in batch for query in queries]
+            replies = self._search(searches, told_apart=len(queries) > 1)
             if not self._accepted(replies):
                 return
             for n in range(len(batch)):
@@ -152,6 +151,13 @@ class Selector:
                 yield sorted(hits, reverse=newest_first)
             at += together
             together = min(together * 4, _IN_FLIGHT)
+
+    def _search(self, searches: Sequence[str], *, told_apart: bool) -> list[Reply]:
+        """All in one round trip, unless the answers must be told apart and do not name their commands (ESEARCH)."""
+        commands = [search_command(self._session.capabilities, keys) for keys in searches]
+        if not told_apart or "ESEARCH" in self._session.capabilities:
+            return self._session.on_inbox(*commands)
+        return [reply for command in commands for reply in self._session.on_inbox(command)]
 
     def _accepted(self, replies: Sequence[Reply]) -> bool:
         refused = next((r for r in replies if not r.ok), None)

@@ -10,7 +10,7 @@ from triage.domain.mail import Part
 MAX_DEPTH = 30
 MAX_PARTS = 1000
 
-OPAQUE = Part(path="", type="application", subtype="octet-stream")
+OPAQUE = Part(path="", type="application", subtype="octet-stream", size=-1)
 """Stands for a structure nobody can read: the message has to be fetched as a whole."""
 
 

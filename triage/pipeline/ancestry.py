@@ -12,7 +12,7 @@ from triage.pipeline.plan import RunScope
 from triage.ports import Located
 from triage.threads.candidate import DECISION, PERSON, Candidate
 from triage.threads.headers import ThreadHeaders, read_thread_headers
-from triage.threads.lookups import lookups
+from triage.threads.lookups import further_lookups, lookups
 from triage.threads.rounds import Gathered
 
 
@@ -20,12 +20,10 @@ def gather_threads(
     scope: RunScope, inbox: str, heads: Mapping[int, Head], mails: Mapping[int, ThreadHeaders]
 ) -> Gathered:
     """Locate the ancestors the batch names. The ledger only hints where to look; the mailbox says what they bear."""
-    plan, mailbox, journal = scope.plan, scope.tools.mailbox, scope.tools.journal
+    plan, journal = scope.plan, scope.tools.journal
     wanted = lookups(mails)
-    known = _known(scope, wanted)
-    hints = {m: record.archived_ref or record.ref for m, record in known.items()}
-    located = mailbox.locate(wanted, hints) if wanted else {}
-    found = {m: tuple(_candidate(scope, inbox, place, known.get(m)) for place in located[m]) for m in located}
+    found = _found(scope, inbox, wanted)
+    found |= _found(scope, inbox, further_lookups(mails, found))
     return Gathered(
         mails=mails,
         keys={uid: journal.key(str(head.ref)) for uid, head in heads.items()},
@@ -48,6 +46,17 @@ def decided_candidate(record: DecisionRecord, headers: ThreadHeaders, head: Head
         archive_floor=_archive_floor(record, wanted=record.archive),
         received=head.received,
     )
+
+
+def _found(scope: RunScope, inbox: str, message_ids: tuple[str, ...]) -> dict[str, tuple[Candidate, ...]]:
+    if not message_ids:
+        return {}
+    known = _known(scope, message_ids)
+    hints = {m: record.archived_ref or record.ref for m, record in known.items()}
+    located = scope.tools.mailbox.locate(message_ids, hints)
+    return {
+        m: tuple(_candidate(scope, inbox, place, known.get(m)) for place in places) for m, places in located.items()
+    }
 
 
 def _known(scope: RunScope, message_ids: tuple[str, ...]) -> dict[str, DecisionRecord]:
@@ -82,16 +91,19 @@ def _server_threads(
 
 
 def _candidate(scope: RunScope, inbox: str, place: Located, record: DecisionRecord | None) -> Candidate:
-    """A located message as an ancestor. A label that no decision of ours explains was put there by a person."""
+    """A located message as an ancestor. A label that no decision of ours explains was put there by a person, unless
+    the message is so old that the ledger has forgotten what was decided: then nobody vouches for it, and its replies
+    take the label over but are not archived."""
     label_ids = scope.plan.categories.ids_on(place.flags)
     ours = record if record is not None and label_ids == (record.label_id,) else None
+    forgotten = ours is None and place.received is not None and place.received < scope.plan.remembered_since
     wants_archive = bool(label_ids) and scope.plan.categories.action(label_ids[0]) is Action.ARCHIVE
     return Candidate(
         headers=read_thread_headers(place.headers),
         message_key=record.message_key if record else scope.tools.journal.key(str(place.ref)),
         label_ids=label_ids,
-        confidence=ours.confidence if ours else 1.0,
-        source=DECISION if ours else PERSON,
+        confidence=ours.confidence if ours else 0.0 if forgotten else 1.0,
+        source=DECISION if ours or forgotten else PERSON,
         archive_floor=_archive_floor(ours, wanted=wants_archive) if ours else 0.0,
         received=place.received,
         moved_back=record is not None and record.archived_at is not None and place.ref.mailbox == inbox,

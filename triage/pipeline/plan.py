@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import date
+from datetime import UTC, date, datetime
 from typing import Protocol
 
 from triage.domain.category import CategorySet
@@ -14,6 +14,8 @@ from triage.domain.record import DecisionRecord, Run, StepRecord, Trigger
 from triage.policy.judge import Policy
 from triage.ports import Clock, Decider, Journal, Mailbox
 
+EVER = datetime.min.replace(tzinfo=UTC)
+
 
 @dataclass(frozen=True, slots=True)
 class AccountPlan:
@@ -21,7 +23,8 @@ class AccountPlan:
 
     `mode` is preview (nothing written), label (labels only) or act. `owner` holds the account's own addresses, case
     folded. `since`/`before` bound the messages by the day they arrived. `batch_deadline_s` is for all asks of a wave
-    together; `max_chars` caps the body a model reads.
+    together; `max_chars` caps the body a model reads. Decisions from before `remembered_since` are no longer in the
+    ledger.
     """
 
     account: str
@@ -36,6 +39,7 @@ class AccountPlan:
     newest_first: bool = False
     batch_deadline_s: float = 60.0
     max_chars: int = 6000
+    remembered_since: datetime = EVER
     label_on_outage: bool = False
     record_subjects: bool = False
 

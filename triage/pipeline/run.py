@@ -24,9 +24,12 @@ from triage.pipeline.writeback import archive, write_back
 from triage.policy.judge import judge, judge_inherited, judge_outage, judge_unreadable
 from triage.ports import MailboxFacts
 from triage.prepare import prepare
-from triage.threads.candidate import Ask, Candidate
+from triage.threads.candidate import WHY, Ask, AskReason, Candidate
 from triage.threads.headers import ThreadHeaders, read_thread_headers
 from triage.threads.rounds import Gathered, next_round
+
+ROUNDS = 3
+_TIRED_OF_WAITING = Ask(AskReason.UNLABELLED, WHY[AskReason.UNLABELLED])
 
 
 @dataclass(slots=True)
@@ -155,15 +158,23 @@ def _gather(scope: RunScope, inbox: str, uids: tuple[int, ...]) -> Batch:
 
 
 def _decide(scope: RunScope, batch: Batch, counts: Counts) -> None:
-    """Decide in rounds: what the threads settle, then what the model is asked, until nothing waits for anything."""
-    while not scope.stop.is_set():
+    """Decide in rounds: what the threads settle, then what the model is asked, until nothing waits for anything.
+
+    A chain of replies that comes to nothing would need a round a mail; the last round asks about all that still wait.
+    """
+    for n in range(1, ROUNDS + 1):
+        if scope.stop.is_set():
+            return
         round_ = next_round(batch.gathered, batch.candidates)
         for uid, word in round_.inherited.items():
             verdict = judge_inherited(word.ancestor, scope.plan.policy, word.archive_floor, word.keep_reason)
             record = decision_record(scope, batch.heads[uid], batch.mails[uid], verdict, ancestor=word.ancestor)
             _settle(scope, batch, uid, record, counts)
-        if round_.to_ask:
-            _ask(scope, batch, round_.to_ask, counts)
+        asks = dict(round_.to_ask)
+        if n == ROUNDS:
+            asks |= dict.fromkeys(round_.waiting, _TIRED_OF_WAITING)
+        if asks:
+            _ask(scope, batch, asks, counts)
         if not round_.waiting:
             return
 

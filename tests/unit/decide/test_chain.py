@@ -182,6 +182,28 @@ def test_the_fallback_takes_over_the_whole_batch_when_the_primary_is_out() -> No
     assert len(first.asked) == 3
 
 
+def test_a_batch_right_after_an_answered_one_is_asked_at_full_width_at_once() -> None:
+    """A backfill need not feel its way again for each batch; after a minute, or an outage, it does."""
+    clock = HandClock()
+    everybody = threading.Barrier(10, timeout=5)
+
+    def meet(_: PreparedMail) -> Answer:
+        everybody.wait()
+        return GOOD
+
+    world = World(Scripted(good), clock=clock, concurrency=10)
+    world.decide(mails(10))
+    together = Scripted(meet)
+    world.chain.links = (replace(world.chain.links[0], provider=together),)
+    assert all(r.answer for r in world.decide(mails(10)).values())
+    assert together.most == 10
+    clock.advance(61)
+    feeling = Scripted(busy, takes_s=0.02)
+    world.chain.links = (replace(world.chain.links[0], provider=feeling),)
+    world.decide(mails(10))
+    assert feeling.most <= 3
+
+
 def test_the_next_run_probes_with_one_ask_and_stays_off_if_that_fails() -> None:
     provider = Scripted(busy)
     world = World(provider)

@@ -59,8 +59,8 @@ def test_html_of_related_within_alternative_is_found() -> None:
 
 
 def test_caps_are_never_above_the_part_and_grow_with_base64() -> None:
-    long = dict(choose_parts(leaf("1", "text/html", 900_000, encoding="base64")))
-    assert list(long.values()) == [HTML_CAP * 37 // 27]
+    encoded = choose_parts(leaf("1", "text/html", 900_000, encoding="base64"))
+    assert [cap for _, cap in encoded] == [HTML_CAP * 37 // 27]
     assert [cap for _, cap in choose_parts(leaf("1", "text/plain", 900_000))] == [PLAIN_CAP]
     assert [cap for _, cap in choose_parts(leaf("1", "text/plain", 7))] == [7]
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import importlib.util
 import random
 import sys
+import time
 from pathlib import Path
 from types import ModuleType
 
@@ -74,8 +76,6 @@ def test_text_survives_every_codec_it_was_written_in(text: str) -> None:
 
 @given(st.binary(max_size=400), st.integers(0, 400))
 def test_cut_base64_gives_the_beginning_of_the_bytes(data: bytes, cut: int) -> None:
-    import base64
-
     encoded = base64.encodebytes(data)
     assert data.startswith(decode_transfer(encoded[:cut], "base64"))
     assert decode_transfer(encoded, "base64") == data
@@ -88,16 +88,20 @@ def test_a_part_cut_anywhere_gives_no_replacement_character(text: str, cut: int)
     assert "\ufffd" not in prepare(MailSource(b"", part, (PartBytes(part, data, cut=True),))).body
 
 
-@given(
-    st.lists(st.sampled_from(["word", "node.js", "1.2.3", "e.g.", "file.txt", "10:30", "and/or", "(x)", "a@b.example"]))
-)
+WORDS = ("word", "node.js", "1.2.3", "e.g.", "file.txt", "10:30", "and/or", "(x)", "a@b.example")
+LINKS = (
+    "https://t.example/SECRET1", "www.t.example/SECRET2", "<mailto:SECRET3@t.example>", "t.example.com/SECRET4",
+    "[w](http://t.example/SECRET5)", "word", "(", ")", ",", "\n",
+)  # fmt: skip
+
+
+@given(st.lists(st.sampled_from(WORDS)))
 def test_text_without_links_is_left_alone(words: list[str]) -> None:
     text = " ".join(words)
     assert remove_links(text).text == text
 
 
-@given(st.lists(st.sampled_from(["word", "https://t.example/SECRET1", "www.t.example/SECRET2", "<mailto:SECRET3@t.example>",
-                                 "t.example.com/SECRET4", "[w](http://t.example/SECRET5)", "(", ")", ",", "\n"])))  # fmt: skip
+@given(st.lists(st.sampled_from(LINKS)))
 def test_no_link_survives_whatever_stands_around_it(words: list[str]) -> None:
     assert "SECRET" not in remove_links(" ".join(words)).text
 
@@ -133,8 +137,6 @@ def test_no_link_survives_whatever_stands_around_it(words: list[str]) -> None:
 )
 def test_markup_made_to_explode_costs_under_a_second(html: str) -> None:
     """64 KB of markup can become millions of nodes in a parser that is handed it as it is."""
-    import time
-
     started = time.process_time()
     render(html)
     assert time.process_time() - started < 1
@@ -151,12 +153,11 @@ def test_absurd_structures_are_chosen_from_without_recursion(depth: int) -> None
 
 
 def test_a_large_message_costs_its_text_part_only() -> None:
-    import time
-
-    text = b"Subject: s\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\nContent-Type: text/plain\r\n\r\nHello.\r\n"
+    head = b"Subject: s\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n"
+    text = b"--b\r\nContent-Type: text/plain\r\n\r\nHello.\r\n"
     blob = b"--b\r\nContent-Type: application/pdf\r\nContent-Transfer-Encoding: base64\r\n\r\n" + b"QUJD" * 6_500_000
     started = time.process_time()
-    mail = prepare(read_message(text + blob + b"\r\n--b--\r\n"))
+    mail = prepare(read_message(head + text + blob + b"\r\n--b--\r\n"))
     assert time.process_time() - started < 0.5
     assert mail.body == "Hello."
     assert mail.signals.attachments == 1
