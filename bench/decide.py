@@ -145,7 +145,7 @@ def decide(chain: Chain, batch: Mapping[int, PreparedMail]) -> dict[int, Ruling]
         batch,
         deadline=time.monotonic() + 300,
         stop=threading.Event(),
-        on_ruling=lambda uid, ruling: rulings.update({uid: ruling}),
+        on_rulings=rulings.update,
     )
     return rulings
 

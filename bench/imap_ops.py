@@ -132,9 +132,8 @@ def show(title: str, result: dict[str, Any]) -> None:
     run, idle, base = result["run"], result["idle"], result["floor"]
     print(f"{title}: {run['messages']} messages, {run['labels']} labels, {run['moved']} archived")
     for row in (*run["steps"], {"step": "run", **run, "ms": result["wall_ms"]}, {"step": "idle", **idle}):
-        print(
-            f"  {row['step']:8s} {row['round_trips']:3d} RT {row['down']:8d} B down {row['up']:7d} B up {row['ms']:8.1f} ms"
-        )
+        cost = f"{row['round_trips']:3d} RT {row['down']:8d} B down {row['up']:7d} B up {row['ms']:8.1f} ms"
+        print(f"  {row['step']:8s} {cost}")
     print(f"  floor    {base['round_trips']:3d} RT {result['floor_ms']:42.1f} ms; run/floor {result['ratio']:.2f}\n")
 
 

@@ -190,10 +190,10 @@ class Decider(Protocol):
         *,
         deadline: float,
         stop: threading.Event,
-        on_ruling: Callable[[int, Ruling], None],
+        on_rulings: Callable[[Mapping[int, Ruling]], None],
     ) -> None:
-        """Rule on every mail side by side; `on_ruling` is called from the calling thread, once per mail, as soon as
-        each is known, so that it can be made durable at once. After `stop` no new mail is asked; the untouched rest
+        """Rule on every mail side by side; `on_rulings` is called from the calling thread with all that have become known
+        since its last call, each mail once, so that they can be made durable at once. After `stop` no new mail is asked; the untouched rest
         is ruled `asked=False`. The breaker and the spend cap stop asking too (DESIGN 6)."""
         ...
 
@@ -251,8 +251,9 @@ class Journal(Protocol):
         """The keyed fingerprint (32 hex digits) of a text, e.g. of a MessageRef or a Message-ID; "" of ""."""
         ...
 
-    def record_decision(self, record: DecisionRecord) -> None:
-        """Raises LeaseLost if the run is over, LedgerError if the message has an unapplied decision already."""
+    def record_decisions(self, records: Sequence[DecisionRecord]) -> None:
+        """Decisions of one run, all of them or none. Raises LeaseLost if the run is over, LedgerError if one of the
+        messages has an unapplied decision already."""
         ...
 
     def mark_labelled(self, decision_ids: Sequence[str], at: datetime) -> None: ...

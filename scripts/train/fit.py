@@ -24,7 +24,7 @@ from triage.decide.embedded.weights import ANCHORS, Weights, pack, unpack
 from triage.domain.category import HIJACK_ID
 
 C_CLASSES = 3.0
-C_FINDER = 0.3
+C_FINDER = 1.0
 SOURCE_POWER = 0.25
 LEAST_GROUPS = 3
 LEAST_WINDOWS = 3
@@ -64,8 +64,13 @@ def fold_of(name: str, folds: int) -> int:
 
 
 def fit_weights(train: Sequence[Seen]) -> Weights:
-    """Fit on examples and round as the shipped table is rounded. The finder's word on a training mail comes from a
-    finder that did not see that mail's group, else the classes would trust it too much."""
+    """Fit on examples; the weights are rounded as the shipped table is."""
+    return unpack(fit_packed(train))
+
+
+def fit_packed(train: Sequence[Seen]) -> bytes:
+    """Fit on examples and pack. The finder's word on a training mail comes from a finder that did not see that mail's
+    group, else the classes would trust it too much."""
     finder = fit_finder(train)
     parts = [[s for s in train if fold_of(s.example.group, INNER_FOLDS) == fold] for fold in range(INNER_FOLDS)]
     vectors: dict[str, Vector] = {}
@@ -73,7 +78,7 @@ def fit_weights(train: Sequence[Seen]) -> Weights:
         inner = fit_finder([s for other, p in enumerate(parts) if other != fold for s in p])
         for seen in part:
             vectors[seen.example.id] = with_finding(seen.features, find(inner, seen)).values
-    return unpack(fit_table(train, [vectors[s.example.id] for s in train], finder))
+    return _fit_table(train, [vectors[s.example.id] for s in train], finder)
 
 
 def find(finder: Finder, seen: Seen) -> Finding:
@@ -104,7 +109,7 @@ def fit_finder(train: Sequence[Seen]) -> Finder:
     return Finder(weights, round(float(model.intercept_[0]), 3))
 
 
-def fit_table(train: Sequence[Seen], vectors: Sequence[Vector], finder: Finder) -> bytes:
+def _fit_table(train: Sequence[Seen], vectors: Sequence[Vector], finder: Finder) -> bytes:
     """Multinomial logistic regression over the mails' features, packed."""
     groups: dict[str, set[str]] = defaultdict(set)
     for seen, vector in zip(train, vectors, strict=True):

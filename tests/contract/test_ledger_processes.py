@@ -9,7 +9,6 @@ import signal
 import time
 from collections import Counter
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
 from datetime import timedelta
 from itertools import pairwise
 from typing import Any
@@ -20,24 +19,31 @@ from triage.domain.record import RunState, Trigger
 from triage.ledger import open_ledger
 
 from services.ledger import START, SystemClock, make_decision
-from services.ledger_workers import LEASE, claim_and_vanish, claim_until_empty, open_together, write_for_ever
+from services.ledger_workers import LEASE, claim_and_vanish, claim_until_empty, open_together, report, write_for_ever
 from services.postgres import PostgresServer
 
 pytest_plugins = ["conftest_ledger"]
 
-SPAWN = multiprocessing.get_context("spawn")
+# Fresh interpreters, as in production, but with the libraries imported once for all of them.
+FRESH = multiprocessing.get_context("forkserver")
+FRESH.set_forkserver_preload(
+    ["pytest", "alembic.command", "sqlalchemy.dialects.sqlite", "psycopg", "multiprocessing.queues"]
+)
 
 
 def together(count: int, call: Callable[..., Any], *arguments: object) -> list[Any]:
-    """Run `call` in so many processes at once; what they return."""
-    with SPAWN.Manager() as manager, ProcessPoolExecutor(count, mp_context=SPAWN) as pool:
-        start = manager.Barrier(count)
-        jobs = [pool.submit(call, *_numbered(arguments, n), start) for n in range(count)]
-        return [job.result(timeout=120) for job in jobs]
-
-
-def _numbered(arguments: tuple[object, ...], number: int) -> list[object]:
-    return [a.format(n=number) if isinstance(a, str) else a for a in arguments]
+    """Run `call` in so many processes at once; what they return. "{n}" in an argument is the process's number."""
+    start, results = FRESH.Barrier(count), FRESH.SimpleQueue()
+    processes = []
+    for n in range(count):
+        numbered = [a.format(n=n) if isinstance(a, str) else a for a in arguments]
+        processes.append(FRESH.Process(target=report, args=(results, call, [*numbered, start])))
+    for process in processes:
+        process.start()
+    returned = [results.get() for _ in processes]
+    for process in processes:
+        process.join()
+    return returned
 
 
 def test_processes_that_open_an_empty_ledger_at_once_agree(empty_url: str) -> None:
@@ -63,7 +69,7 @@ def test_a_run_whose_process_died_is_cut_once_its_lease_ran_out(ledger_url: str)
     ledger = open_ledger(ledger_url, SystemClock())
     run = ledger.enqueue("support", Trigger.MANUAL, START)
     assert run is not None
-    process = SPAWN.Process(target=claim_and_vanish, args=(ledger_url, "w"))
+    process = FRESH.Process(target=claim_and_vanish, args=(ledger_url, "w"))
     process.start()
     process.join()
     assert process.exitcode == 1
@@ -83,7 +89,7 @@ def test_a_killed_writer_leaves_whole_records_only(ledger_url: str) -> None:
     ledger = open_ledger(ledger_url, SystemClock())
     chance = random.Random(7)
     for attempt in range(1, 11):
-        process = SPAWN.Process(target=write_for_ever, args=(ledger_url, attempt * 1000))
+        process = FRESH.Process(target=write_for_ever, args=(ledger_url, attempt * 1000))
         process.start()
         assert process.pid is not None
         deadline = time.monotonic() + 30

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime, timedelta
 
 import pytest
@@ -361,3 +362,25 @@ def test_with_a_folder_store_a_label_is_the_folder(world: World) -> None:
     assert len(mailbox.select_unlabelled(LABELS, None, 20)) == 2
     mailbox.close()
     assert len(world.flags(ACTION)) == 1
+
+
+@pytest.mark.parametrize("world", ["maildir", "sdbox", "scripted", "scripted-partial"], indirect=True)
+def test_two_runs_at_once_never_label_a_message_twice(world: World) -> None:
+    """UNCHANGEDSINCE lets one of them win each message; the other gives way and says so. This needs CONDSTORE."""
+    uids = world.append([Mail(subject=f"Mail {n}") for n in range(30)])
+    runs = [(world.mailbox(), label) for label in (NEWS, ACTION, RECEIPT)]
+    heads = []
+    for mailbox, _ in runs:
+        mailbox.open()
+        heads.append(mailbox.fetch_heads(uids))
+    with ThreadPoolExecutor(len(runs)) as pool:
+        done = list(
+            pool.map(lambda run, known: run[0].store_labels(dict.fromkeys(uids, run[1]), known, LABELS), runs, heads)
+        )
+    for mailbox, _ in runs:
+        mailbox.close()
+    assert all(len(flags & set(LABELS)) == 1 for flags in world.flags().values())
+    for (_, label), result in zip(runs, done, strict=True):
+        mine = {uid for uid, flags in world.flags().items() if label in flags}
+        assert result.stored == mine
+        assert result.yielded.keys() == set(uids) - mine

@@ -128,8 +128,10 @@ def test_an_answer_that_drips_in_ends_at_the_deadline_too(command: str) -> None:
 
 
 def test_each_command_of_a_batch_has_the_whole_time() -> None:
-    slow = Rule("^UID SEARCH", times=ALWAYS, do=lambda server: server.wait(0.4) and None)
-    with serving(slow) as server:
+    def pause(server: ScriptedImap) -> None:
+        server.wait(0.4)
+
+    with serving(Rule("^UID SEARCH", times=ALWAYS, do=pause)) as server:
         mailbox = mailbox_at(server.port, command_timeout_s=0.7, select_window=1)
         mailbox.open()
         assert mailbox.select_unlabelled(LABELS, None, 20) == (1, 2, 3)

@@ -56,7 +56,7 @@ class DovecotWorld:
         self._user = f"user{time.monotonic_ns()}"
 
     def mailbox(self, **changes: Any) -> ImapMailbox:
-        at = {"port": self._server.port}
+        at: dict[str, Any] = {"port": self._server.port}
         if self._server.ca_file is not None:
             at = {"port": self._server.tls_port, "security": "tls", "ca_file": str(self._server.ca_file)}
         return mailbox_at(**(at | {"username": self._user, "secret": lambda: self._server.password} | changes))

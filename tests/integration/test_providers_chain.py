@@ -74,7 +74,7 @@ def decide(
         mails,
         deadline=time.monotonic() + seconds,
         stop=threading.Event(),
-        on_ruling=lambda uid, ruling: rulings.update({uid: ruling}),
+        on_rulings=rulings.update,
     )
     chain.close()
     assert set(rulings) == set(mails)

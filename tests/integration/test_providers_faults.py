@@ -94,7 +94,7 @@ def decide(url: str, api_key: str | None = "a-key") -> dict[int, Ruling]:
         MAILS,
         deadline=time.monotonic() + 30,
         stop=threading.Event(),
-        on_ruling=lambda uid, ruling: rulings.update({uid: ruling}),
+        on_rulings=rulings.update,
     )
     chain.close()
     return rulings

@@ -63,6 +63,7 @@ namespace inbox {{
   separator = {separator}
 {mailboxes}
 }}
+{extra}
 service anvil {{
   chroot =
 }}
@@ -117,7 +118,8 @@ class Mail:
 
 
 class Dovecot:
-    """One server. `storage` is maildir or sdbox, `tls` adds a listener with a certificate of an own authority."""
+    """One server. `storage` is maildir or sdbox, `tls` adds a listener with a certificate of an own authority, `extra`
+    are lines of configuration."""
 
     host = "127.0.0.1"
     password = PASSWORD
@@ -130,9 +132,10 @@ class Dovecot:
         prefix: str = "",
         separator: str = "/",
         special_use: bool = True,
+        extra: str = "",
     ) -> None:
         self.storage, self.tls, self.prefix, self.separator = storage, tls, prefix, separator
-        self.special_use = special_use
+        self.special_use, self.extra = special_use, extra
         self.port, self.tls_port = _free_port(), _free_port()
         self.ca_file: Path | None = None
         self._process: subprocess.Popen[bytes] | None = None
@@ -236,6 +239,7 @@ class Dovecot:
                 uid=owner.pw_uid,
                 gid=owner.pw_gid,
                 prefix=self.prefix,
+                extra=self.extra,
                 separator=self.separator,
                 mailboxes="\n".join(
                     f"  mailbox {name} {{\n    auto = create\n    special_use = {use}\n  }}"

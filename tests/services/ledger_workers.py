@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from datetime import timedelta
+from multiprocessing.queues import SimpleQueue
 from multiprocessing.synchronize import Barrier
+from typing import Any
 
 from triage.ledger import open_ledger
 
 from services.ledger import START, SystemClock, make_decision
 
 LEASE = timedelta(seconds=60)
+
+
+def report(results: SimpleQueue[Any], call: Callable[..., Any], arguments: list[Any]) -> None:
+    """What a worker process runs: call, and hand the result to the test."""
+    results.put(call(*arguments))
 
 
 def open_together(url: str, start: Barrier) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import contextlib
 import queue
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -53,7 +54,7 @@ class Chain:
         *,
         deadline: float,
         stop: threading.Event,
-        on_ruling: Callable[[int, Ruling], None],
+        on_rulings: Callable[[Mapping[int, Ruling]], None],
     ) -> None:
         """Rule on every mail (see `triage.ports.Decider`)."""
         if not mails:
@@ -77,21 +78,21 @@ class Chain:
             for uid in pending:
                 pool.submit(batch.run, uid, mails[uid])
             while pending and self._clock.monotonic() <= deadline + _GRACE_S:
-                try:
-                    uid, walk = batch.done.get(timeout=_POLL_S)
-                except queue.Empty:
-                    continue
-                del pending[uid]
+                known: dict[int, Ruling] = {}
+                for uid, walk in _ended(batch.done):
+                    del pending[uid]
+                    ruling = batch.ruling(walk)
+                    if ruling is None:
+                        held[uid] = walk
+                    else:
+                        known[uid] = ruling
                 self._save(stored, gates)
-                ruling = batch.ruling(walk)
-                if ruling is None:
-                    held[uid] = walk
-                else:
-                    on_ruling(uid, ruling)
-            for uid, walk in held.items():
-                on_ruling(uid, batch.late_ruling(walk))
-            for uid in pending:
-                on_ruling(uid, Ruling(None, asked=False, reason=OUT_OF_TIME))
+                if known:
+                    on_rulings(known)
+            late = {uid: batch.late_ruling(walk) for uid, walk in held.items()}
+            late |= {uid: Ruling(None, asked=False, reason=OUT_OF_TIME) for uid in pending}
+            if late:
+                on_rulings(late)
         finally:
             batch.halt.set()
             pool.shutdown(wait=not pending, cancel_futures=True)
@@ -118,6 +119,16 @@ class Chain:
             if state != stored[i]:
                 self._breakers.save_breaker(link.breaker_key, state.to_json())
                 stored[i] = state
+
+
+def _ended(done: queue.SimpleQueue[tuple[int, Walk]]) -> list[tuple[int, Walk]]:
+    """What has ended by now; waits a moment for the first."""
+    ended: list[tuple[int, Walk]] = []
+    with contextlib.suppress(queue.Empty):
+        ended.append(done.get(timeout=_POLL_S))
+        while True:
+            ended.append(done.get_nowait())
+    return ended
 
 
 def _order(uids: list[int], states: Sequence[BreakerState]) -> list[int]:

@@ -52,33 +52,42 @@ class JournalPart(StatesPart):
             :_FINGERPRINT_DIGITS
         ]
 
-    def record_decision(self, record: DecisionRecord) -> None:
-        """Raises LedgerError if an unapplied decision of this message and category set exists: none is paid twice.
+    def record_decisions(self, records: Sequence[DecisionRecord]) -> None:
+        """Decisions of one run, all in one transaction or none.
 
-        Raises LeaseLost if the run is over: another one may have decided the message since.
+        Raises LedgerError if an unapplied decision of one of these messages and the same category set exists: none is
+        paid twice. Raises LeaseLost if the run is over: another one may have decided the messages since.
         """
-        values = decision_content(record)
-        salt = secrets.token_bytes(16)
-        state = decision_state(record)
-        links = [Link(Kind.DECIDED, record.id, digest([values[c.name] for c in CONTENT], salt))]
-        for kind, told in state_values(state).items():
-            links.append(Link(kind, record.id, digest(told, salt)))
+        if not records:
+            return
+        (run_id, account), *others = {(r.run_id, r.account) for r in records}
+        assert not others, "decisions are recorded run by run"
+        rows, links = [], []
+        for record in records:
+            values, state, salt = decision_content(record), decision_state(record), secrets.token_bytes(16)
+            rows.append({**values, **state, "salt": salt})
+            links.append(Link(Kind.DECIDED, record.id, digest([values[c.name] for c in CONTENT], salt)))
+            links += [Link(kind, record.id, digest(told, salt)) for kind, told in state_values(state).items()]
 
         def work(connection: Connection) -> None:
-            # The row is held, so that the run cannot be cut, and another one begun, before this decision is in.
-            run = select(runs.c.state).where(runs.c.id == record.run_id).with_for_update(read=True)
+            # The row is held, so that the run cannot be cut, and another one begun, before its decisions are in.
+            run = select(runs.c.state).where(runs.c.id == run_id).with_for_update(read=True)
             if connection.execute(run).scalar_one_or_none() not in (None, RunState.RUNNING.value):
-                raise LeaseLost(f"run {record.run_id} is over; its decision on {record.ref} is not recorded")
-            connection.execute(insert(decisions).values(**values, **state, salt=salt))
-            append(connection, self._backend, record.account, self._clock.now(), links)
+                raise LeaseLost(f"run {run_id} is over; its decisions are not recorded: {_refs(records)}")
+            connection.execute(insert(decisions), rows)
+            append(connection, self._backend, account, self._clock.now(), links)
 
         try:
             self._write(work)
         except Contradiction as error:
             raise LedgerError(
-                f"account {record.account}, message {record.ref}: decided already and not yet applied "
-                f"(decision {record.id} of run {record.run_id} was not recorded)"
+                f"account {account}, run {run_id}: one of these messages is decided already and not yet applied, so "
+                f"none was recorded: {_refs(records)}"
             ) from error
+
+    def record_decision(self, record: DecisionRecord) -> None:
+        """One decision; see `record_decisions`."""
+        self.record_decisions([record])
 
     def mark_labelled(self, decision_ids: Sequence[str], at: datetime) -> None:
         self._mark(Kind.LABELLED, decision_ids, _unlabelled, lambda _id: {"labelled_at": at})
@@ -212,6 +221,10 @@ class JournalPart(StatesPart):
         with self._reading() as connection:
             rows: Sequence[Row[Any]] = connection.execute(statement).all()
         return tuple(to_decision(row) for row in rows)
+
+
+def _refs(records: Sequence[DecisionRecord]) -> str:
+    return ", ".join(str(record.ref) for record in records)
 
 
 def _in_portions(items: Sequence[Any]) -> list[Sequence[Any]]:

@@ -1,0 +1,1 @@
+"""The Mailbox port on IMAP: `imap.ImapMailbox` with `settings.ConnectionSettings`."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from triage.domain.decision import Answer, Ruling
+from triage.domain.decision import Ruling
 from triage.domain.errors import KeywordsRefused, MailboxLost
 from triage.domain.mail import Head, MailSource, MessageRef, PreparedMail
 from triage.domain.record import DecisionRecord
@@ -166,10 +166,11 @@ def _decide(scope: RunScope, batch: Batch, counts: Counts) -> None:
         if scope.stop.is_set():
             return
         round_ = next_round(batch.gathered, batch.candidates)
+        settled: dict[int, DecisionRecord] = {}
         for uid, word in round_.inherited.items():
             verdict = judge_inherited(word.ancestor, scope.plan.policy, word.archive_floor, word.keep_reason)
-            record = decision_record(scope, batch.heads[uid], batch.mails[uid], verdict, ancestor=word.ancestor)
-            _settle(scope, batch, uid, record, counts)
+            settled[uid] = decision_record(scope, batch.heads[uid], batch.mails[uid], verdict, ancestor=word.ancestor)
+        _settle(scope, batch, settled, counts)
         asks = dict(round_.to_ask)
         if n == ROUNDS:
             asks |= dict.fromkeys(round_.waiting, _TIRED_OF_WAITING)
@@ -213,27 +214,30 @@ def _put_question(
     plan, tools = scope.plan, scope.tools
     with step(scope, "decide") as found:
 
-        def on_ruling(uid: int, ruling: Ruling) -> None:
-            verdict = judge(ruling, mails[uid], plan.policy, asks[uid].keep_reason)
-            if verdict is None and plan.label_on_outage and not scope.stop.is_set():
-                verdict = judge_outage(plan.policy, ruling.reason or "No provider could be asked.")
-            if verdict is None:
-                add_counts(counts, {"not_asked": 1})
-                add_counts(found, {"not_asked": 1})
-                tools.log.event("not_asked", uid=uid, reason=ruling.reason)
-                return
-            record = decision_record(scope, batch.heads[uid], batch.mails[uid], verdict, mail=mails[uid], ruling=ruling)
-            _settle(scope, batch, uid, record, counts)
-            if isinstance(ruling.answer, Answer):
-                add_counts(found, {"asked": 1})
+        def on_rulings(rulings: Mapping[int, Ruling]) -> None:
+            settled: dict[int, DecisionRecord] = {}
+            for uid, ruling in rulings.items():
+                verdict = judge(ruling, mails[uid], plan.policy, asks[uid].keep_reason)
+                if verdict is None and plan.label_on_outage and not scope.stop.is_set():
+                    verdict = judge_outage(plan.policy, ruling.reason or "No provider could be asked.")
+                if verdict is None:
+                    add_counts(found, {"not_asked": 1})
+                    tools.log.event("not_asked", uid=uid, reason=ruling.reason)
+                    continue
+                settled[uid] = decision_record(
+                    scope, batch.heads[uid], batch.mails[uid], verdict, mail=mails[uid], ruling=ruling
+                )
+            _settle(scope, batch, settled, counts)
 
         tools.decider.decide(
             plan.question,
             mails,
             deadline=tools.clock.monotonic() + plan.batch_deadline_s,
             stop=scope.stop,
-            on_ruling=on_ruling,
+            on_rulings=on_rulings,
         )
+        found["asked"] = len(mails) - found.get("not_asked", 0)
+    add_counts(counts, {"not_asked": found.get("not_asked", 0)})
 
 
 def _prepare(scope: RunScope, batch: Batch, uid: int, source: MailSource, counts: Counts) -> PreparedMail | None:
@@ -244,12 +248,16 @@ def _prepare(scope: RunScope, batch: Batch, uid: int, source: MailSource, counts
         name = type(error).__name__
         scope.tools.log.event("unreadable", uid=uid, error=name)
         verdict = judge_unreadable(scope.plan.policy, f"The message could not be read ({name}).")
-        _settle(scope, batch, uid, decision_record(scope, batch.heads[uid], batch.mails[uid], verdict), counts)
+        _settle(scope, batch, {uid: decision_record(scope, batch.heads[uid], batch.mails[uid], verdict)}, counts)
         return None
 
 
-def _settle(scope: RunScope, batch: Batch, uid: int, record: DecisionRecord, counts: Counts) -> None:
-    scope.tools.journal.record_decision(record)
-    scope.tools.log.decision(record)
-    batch.settle(uid, record)
-    add_counts(counts, {str(record.outcome): 1})
+def _settle(scope: RunScope, batch: Batch, records: Mapping[int, DecisionRecord], counts: Counts) -> None:
+    """Make these decisions durable, before anything else knows of them."""
+    if not records:
+        return
+    scope.tools.journal.record_decisions(list(records.values()))
+    for uid, record in records.items():
+        scope.tools.log.decision(record)
+        batch.settle(uid, record)
+        add_counts(counts, {str(record.outcome): 1})

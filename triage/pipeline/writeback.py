@@ -119,7 +119,7 @@ def _label_refused(
             question_tokens=0,
             decided_at=now,
         )
-        tools.journal.record_decision(substitutes[uid])
+    tools.journal.record_decisions(list(substitutes.values()))
     done = _store(scope, substitutes, heads, counts)
     if done.refused:
         return _label_refused(scope, {u: substitutes[u] for u in done.refused}, done.refused, heads, counts)

@@ -64,7 +64,8 @@ def read_body(body: Body, texts: Mapping[str, PartBytes], subject: str) -> Words
             html_chars += len(text)
             plain = _from_html(render(text), subject)
         else:
-            text = render(text).text if has_entities(text) and "<" not in text else text
+            if has_entities(text) and "<" not in text:
+                text = visible(render(text).text)[0]
             plain = _words(unflow(text, body.plain.params), subject)
     if body.html and html_bytes:
         text, count = _text_of(body.html, html_bytes, warnings)

@@ -92,13 +92,14 @@ class World:
         rulings: dict[int, Ruling] = {}
         main = threading.get_ident()
 
-        def on_ruling(uid: int, ruling: Ruling) -> None:
+        def on_rulings(known: Mapping[int, Ruling]) -> None:
             assert threading.get_ident() == main
-            assert uid not in rulings
-            rulings[uid] = ruling
+            assert known
+            assert not set(known) & set(rulings)
+            rulings.update(known)
 
         self.chain.decide(
-            QUESTION, batch, deadline=self.clock.monotonic() + seconds, stop=self.stop, on_ruling=on_ruling
+            QUESTION, batch, deadline=self.clock.monotonic() + seconds, stop=self.stop, on_rulings=on_rulings
         )
         assert set(rulings) == set(batch)
         return rulings
@@ -365,11 +366,11 @@ def test_an_error_of_the_caller_ends_the_batch_and_no_more_is_asked() -> None:
     class LeaseLost(Exception):
         pass
 
-    def on_ruling(uid: int, ruling: Ruling) -> None:
+    def on_rulings(known: Mapping[int, Ruling]) -> None:
         raise LeaseLost
 
     with pytest.raises(LeaseLost):
-        world.chain.decide(QUESTION, mails(100), deadline=time.monotonic() + 30, stop=world.stop, on_ruling=on_ruling)
+        world.chain.decide(QUESTION, mails(100), deadline=time.monotonic() + 30, stop=world.stop, on_rulings=on_rulings)
     time.sleep(0.3)
     assert len(provider.asked) < 10
 

@@ -69,6 +69,13 @@ class Features:
     domain: str
     list_id: str
 
+    @property
+    def asks(self) -> bool:
+        """Does it ask its reader to approve, sign, answer or pay, and press for it?"""
+        demands = self.cues.get("approve", 0) + self.cues.get("pay_up", 0)
+        named = "#subject-cue:approve" in self.values or "#subject-cue:pay_up" in self.values
+        return demands >= 1 and (named or (demands >= 2 and self.cues.get("deadline", 0) > 0))
+
 
 def _bucket(value: float, edges: tuple[float, ...]) -> int:
     return sum(value >= edge for edge in edges)

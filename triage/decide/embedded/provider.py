@@ -67,14 +67,14 @@ class EmbeddedProvider:
             provider=self.name,
             model=self.model,
             latency_ms=round((self._clock.monotonic() - started) * 1000),
-            hijack_signs=len(view.features.injection),
+            hijack_signs=len(view.features.finding.roles) if view.features.finding.suspicious else 0,
             vetoes=view.vetoes,
         )
 
     def view(self, question: Question, mail: PreparedMail) -> View:
         """What the shipped weights alone say of a mail."""
         reading = self._read(question)
-        features = extract(mail)
+        features = extract(mail, self._weights.finder)
         anchors = self._weights.probabilities(features.values)
         affinities: dict[str, float] = {}
         if reading.wordings:
@@ -85,7 +85,7 @@ class EmbeddedProvider:
             features=features,
             probabilities=pool(anchors, question.ids, reading.anchors, affinities),
             hijack=hijack,
-            vetoes=_vetoes(features, hijack, mail),
+            vetoes=vetoes_of(features, hijack, mail),
         )
 
     def close(self) -> None:
@@ -103,10 +103,10 @@ def _must_compare(anchor: str | None, taken: list[str]) -> bool:
     return anchor is None or taken.count(anchor) > 1
 
 
-def _vetoes(features: Features, hijack: float, mail: PreparedMail) -> tuple[str, ...]:
+def vetoes_of(features: Features, hijack: float, mail: PreparedMail) -> tuple[str, ...]:
     """Why this mail must not leave the inbox whatever its category, as codes."""
     vetoes = []
-    if features.injection:
+    if features.finding.suspicious:
         vetoes.append("injection_pattern")
     if hijack >= HIJACK_SUSPICION:
         vetoes.append("may_be_hijack")
