@@ -18,11 +18,12 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from scripts.train.fit import fit_packed, see  # noqa: E402 - also limits numpy to one thread
-from scripts.train.data import load_examples  # noqa: E402
-from scripts.train.card import write_card  # noqa: E402
-from scripts.train.validate import cross_validate, leave_sources_out  # noqa: E402
 from triage.decide.embedded.weights import unpack  # noqa: E402
+
+from scripts.train.card import write_card  # noqa: E402
+from scripts.train.data import load_examples  # noqa: E402
+from scripts.train.fit import fit_packed, see  # noqa: E402 - also limits numpy to one thread
+from scripts.train.validate import cross_validate, leave_sources_out  # noqa: E402
 
 WEIGHTS = ROOT / "triage" / "decide" / "embedded" / "weights.bin"
 CARD = ROOT / "docs" / "model-card.md"
@@ -33,8 +34,12 @@ def main() -> int:
     shared = Path(os.environ.get("TRIAGE_SHARED", ROOT.parent / "shared"))
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, default=shared / "data", help="folder of the labelled mail")
-    parser.add_argument("--evaluate", action="store_true", help="cross-validate, leave sources out, write the model card")
-    parser.add_argument("--predictions", type=Path, help="with --evaluate: write cross-validated predictions here (.jsonl)")
+    parser.add_argument(
+        "--evaluate", action="store_true", help="cross-validate, leave sources out, write the model card"
+    )
+    parser.add_argument(
+        "--predictions", type=Path, help="with --evaluate: write cross-validated predictions here (.jsonl)"
+    )
     arguments = parser.parse_args()
     if not (arguments.data / "mail_dev.jsonl.gz").exists():
         print(f"{arguments.data}: no mail_dev.jsonl.gz there; name the folder with --data.", file=sys.stderr)

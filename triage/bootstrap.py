@@ -43,6 +43,7 @@ class App:
         self.settings = settings
         self.clock = clock or SystemClock()
         self.stop = threading.Event()
+        self._mailboxes: dict[str, ImapMailbox] = {}
         self.owner = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
 
     def with_settings(self, settings: Settings) -> App:
@@ -95,6 +96,7 @@ class App:
         return account
 
     def mailbox(self, account: AccountSettings) -> ImapMailbox:
+        """A connection to an account's mailbox, not yet open."""
         return ImapMailbox(
             ConnectionSettings(
                 host=account.host,
@@ -146,7 +148,7 @@ class App:
         if run.trigger is Trigger.SCHEDULE and not account.schedule.enabled:
             raise ConfigError(f"account {account.name}: its schedule is switched off (schedule.enabled: false)")
         tools = Tools(
-            mailbox=self.mailbox(account),
+            mailbox=self._kept_mailbox(account),
             decider=self.chain,
             journal=self.ledger,
             clock=self.clock,
@@ -184,6 +186,11 @@ class App:
             max_options=settings.max_options,
             connections=self.settings.decision.concurrency,
         )
+
+    def _kept_mailbox(self, account: AccountSettings) -> ImapMailbox:
+        """The same object for every run of an account, which remembers where its unsorted mail begins. Runs of one
+        account never overlap, so it is never used twice at a time."""
+        return self._mailboxes.setdefault(account.name, self.mailbox(account))
 
     @staticmethod
     def breaker_key(settings: ProviderSettings) -> str:

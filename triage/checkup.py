@@ -39,7 +39,7 @@ def _account(app: App, settings: AccountSettings, breakers: dict[str, str]) -> A
     if settings.schedule.enabled and settings.mode != "preview":
         closed = app.gate.refusal(settings.name)
         if closed is not None:
-            error = str(closed)
+            error = f"account {settings.name}: {closed}"
         else:
             mailbox = app.mailbox(settings)
             try:

@@ -147,12 +147,17 @@ def _headers(draft: Draft) -> dict[str, str]:
 
 def _footer(draft: Draft) -> str:
     words = {
-        "es": ("Recibes este correo porque estás suscrito. Darse de baja", "Cancelar suscripción | Ver en el navegador"),
+        "es": (
+            "Recibes este correo porque estás suscrito. Darse de baja",
+            "Cancelar suscripción | Ver en el navegador",
+        ),
         "de": ("Newsletter abbestellen",),
         "fr": ("Se désabonner",),
         "pt": ("Cancelar inscrição",),
         "it": ("Annulla l'iscrizione",),
-    }.get(draft.lang, ("Unsubscribe", "You are receiving this because you signed up. Unsubscribe", "Manage preferences"))
+    }.get(
+        draft.lang, ("Unsubscribe", "You are receiving this because you signed up. Unsubscribe", "Manage preferences")
+    )
     return "\n\n" + words[int(draft.chance("footer") * len(words))]
 
 
@@ -171,7 +176,11 @@ def _markup(draft: Draft) -> str:
         f'<a href="https://{domain}/{n}" style="color:#1155cc;font-weight:bold">{word}</a> '
         for n, word in enumerate(("Open", "More", "Help", "Account")[: 1 + int(draft.chance("links") * 4)])
     )
-    leave = f'<p style="font-size:11px"><a href="https://{domain}/u">{_footer(draft).strip()}</a></p>' if draft.kind == "bulk" else ""
+    leave = (
+        f'<p style="font-size:11px"><a href="https://{domain}/u">{_footer(draft).strip()}</a></p>'
+        if draft.kind == "bulk"
+        else ""
+    )
     return (
         '<html><body style="margin:0"><table width="600" cellpadding="0" cellspacing="0" style="font-family:Arial">'
         f"<tr><td>{images}</td></tr><tr><td>{paragraphs}</td></tr><tr><td>{links}</td></tr></table>{leave}</body></html>"

@@ -9,13 +9,14 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from scripts.train.fit import Seen, find, fit_weights
 from triage.decide.embedded.features import with_finding
-from triage.decide.embedded.provider import HIJACK_SUSPICION, vetoes_of
+from triage.decide.embedded.provider import vetoes_of
 from triage.decide.embedded.weights import ANCHORS, Weights
 from triage.domain.category import HIJACK_ID
 from triage.policy.confidence import confidence
 from triage.report.evaluation import Figures, Judged, figures
+
+from scripts.train.fit import Seen, find, fit_weights
 
 FOLDS = 5
 FLOOR = 0.5
@@ -74,12 +75,12 @@ def judge(weights: Weights, seen: Seen) -> Judged:
     """One mail under the eight anchors, with the embedded provider's archive floor and vetoes."""
     started = time.perf_counter()
     features = with_finding(seen.features, find(weights.finder, seen))
-    probabilities = dict(zip(ANCHORS, weights.probabilities(features.values), strict=True))
+    anchors = weights.probabilities(features.values)
+    probabilities = dict(zip(ANCHORS, anchors, strict=True))
     ms = (time.perf_counter() - started) * 1000
     sure = confidence(probabilities)
     choice = max(sorted(probabilities), key=lambda option: probabilities[option])
-    suspect = probabilities[HIJACK_ID] >= HIJACK_SUSPICION
-    vetoed = suspect or bool(vetoes_of(features, probabilities[HIJACK_ID], seen.example.mail))
+    vetoed = bool(vetoes_of(features, anchors, seen.example.mail))
     archived = choice in ARCHIVING and sure >= ARCHIVE_FLOOR and not vetoed
     e = seen.example
     return Judged(e.id, e.category, probabilities, archived, ms, e.lang, e.source)

@@ -26,9 +26,8 @@ pytest_plugins = ["conftest_ledger"]
 
 # Fresh interpreters, as in production, but with the libraries imported once for all of them.
 FRESH = multiprocessing.get_context("forkserver")
-FRESH.set_forkserver_preload(
-    ["pytest", "alembic.command", "sqlalchemy.dialects.sqlite", "psycopg", "multiprocessing.queues"]
-)
+LIBRARIES = ["pytest", "alembic.command", "sqlalchemy.dialects.sqlite", "psycopg", "multiprocessing.queues"]
+FRESH.set_forkserver_preload(LIBRARIES)
 
 
 def together(count: int, call: Callable[..., Any], *arguments: object) -> list[Any]:

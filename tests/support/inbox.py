@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from triage.domain.decision import Outcome
 from triage.domain.record import DecisionRecord, RunState
-from triage.ledger import SqlLedger
+from triage.ledger.ledger import SqlLedger
 
 from fakes.table_provider import TableProvider
 from services.dovecot import Dovecot, Mail

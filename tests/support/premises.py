@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from triage.clock import SystemClock
-from triage.ledger import SqlLedger, open_ledger
+from triage.ledger.ledger import SqlLedger, open_ledger
 
 from fakes.http_stub import Behaviour, Seen, reply
 from support.office import CATEGORIES

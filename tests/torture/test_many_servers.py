@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from triage.clock import SystemClock
 from triage.domain.record import RunState, Trigger
-from triage.ledger import SqlLedger, open_ledger
+from triage.ledger.ledger import SqlLedger, open_ledger
 
 from services.dovecot import Dovecot, Mail
 from services.ledger import postgres_or_reason

@@ -98,6 +98,6 @@ def _mailbox(app: App, settings: AccountSettings) -> Iterator[CheckItem]:
         waiting = f"oldest unsorted message is of {oldest:%Y-%m-%d %H:%M}" if oldest else "nothing waits to be sorted"
         yield CheckItem("ok", f"{settings.name}: waiting", f"{waiting} (since {settings.since})")
     except TriageError as error:
-        yield CheckItem("fail", f"{settings.name}: mailbox", str(error))
+        yield CheckItem("fail", f"{settings.name}: mailbox", f"{settings.where}: {error}")
     finally:
         mailbox.close()

@@ -41,8 +41,8 @@ def run_command(
             else:
                 archiving = [c.id for c in settings.categories.categories if c.action is Action.ARCHIVE]
                 make_console().print(run_view(run, steps, decisions, archiving=archiving))
-                if run.error:
-                    parts.say(run.error)
+            if run.error:
+                parts.say(f"{settings.where}: account {settings.name}: {run.error}")
     if as_json:
         parts.print_json(shown[0] if account and shown else shown)
     return max(codes, default=0)

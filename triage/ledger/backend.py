@@ -7,7 +7,20 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
-from sqlalchemy import ARRAY, BigInteger, ColumnElement, Connection, Table, Text, any_, cast, func, literal, select
+from sqlalchemy import (
+    ARRAY,
+    BigInteger,
+    ColumnElement,
+    Connection,
+    Interval,
+    Table,
+    Text,
+    any_,
+    bindparam,
+    cast,
+    func,
+    select,
+)
 from sqlalchemy.dialects import postgresql, sqlite
 
 from triage.ledger.types import BigInt, UtcDateTime
@@ -18,10 +31,14 @@ class Backend(Protocol):
     """What a statement needs of its database."""
 
     def now(self) -> ColumnElement[datetime]:
-        """The instant for records."""
+        """The instant for records, read whenever the statement runs."""
         ...
 
-    def later(self, span: timedelta) -> ColumnElement[datetime]: ...
+    def lease_until(self) -> ColumnElement[datetime]:
+        """When a lease will end, for people to read; takes `lease_values`."""
+        ...
+
+    def lease_values(self, lease: timedelta) -> dict[str, object]: ...
 
     def lease_ms(self) -> ColumnElement[int]:
         """The lease clock in milliseconds: the one clock that all processes of this ledger share."""
@@ -31,8 +48,12 @@ class Backend(Protocol):
         """An INSERT with on_conflict_do_nothing and on_conflict_do_update."""
         ...
 
-    def among(self, column: ColumnElement[str], values: Sequence[str]) -> ColumnElement[bool]:
-        """`column` is one of `values`, which may be thousands: one parameter, whatever their number."""
+    def among(self, column: ColumnElement[str], name: str) -> ColumnElement[bool]:
+        """`column` is in the list that is given as parameter `name`: one parameter, thousands of values or not."""
+        ...
+
+    def list_value(self, values: Sequence[str]) -> object:
+        """The list as that parameter."""
         ...
 
     def one_at_a_time(self, connection: Connection, name: str) -> None:
@@ -47,19 +68,25 @@ class SqliteBackend:
         self._clock = clock
 
     def now(self) -> ColumnElement[datetime]:
-        return literal(self._clock.now(), UtcDateTime)
+        return bindparam(None, type_=UtcDateTime, callable_=self._clock.now)
 
-    def later(self, span: timedelta) -> ColumnElement[datetime]:
-        return literal(self._clock.now() + span, UtcDateTime)
+    def lease_until(self) -> ColumnElement[datetime]:
+        return bindparam("until", type_=UtcDateTime)
+
+    def lease_values(self, lease: timedelta) -> dict[str, object]:
+        return {"until": self._clock.now() + lease}
 
     def lease_ms(self) -> ColumnElement[int]:
-        return literal(int(self._clock.monotonic() * 1000), BigInt)
+        return bindparam(None, type_=BigInt, callable_=lambda: int(self._clock.monotonic() * 1000))
 
     def insert(self, table: Table) -> sqlite.Insert:
         return sqlite.insert(table)
 
-    def among(self, column: ColumnElement[str], values: Sequence[str]) -> ColumnElement[bool]:
-        return column.in_(select(func.json_each(json.dumps(list(values))).table_valued("value").c.value))
+    def among(self, column: ColumnElement[str], name: str) -> ColumnElement[bool]:
+        return column.in_(select(func.json_each(bindparam(name, type_=Text)).table_valued("value").c.value))
+
+    def list_value(self, values: Sequence[str]) -> object:
+        return json.dumps(list(values))
 
     def one_at_a_time(self, connection: Connection, name: str) -> None:
         del connection, name
@@ -71,8 +98,11 @@ class PostgresBackend:
     def now(self) -> ColumnElement[datetime]:
         return func.clock_timestamp(type_=UtcDateTime)
 
-    def later(self, span: timedelta) -> ColumnElement[datetime]:
-        return cast(func.clock_timestamp() + span, UtcDateTime)
+    def lease_until(self) -> ColumnElement[datetime]:
+        return cast(func.clock_timestamp() + bindparam("span", type_=Interval), UtcDateTime)
+
+    def lease_values(self, lease: timedelta) -> dict[str, object]:
+        return {"span": lease}
 
     def lease_ms(self) -> ColumnElement[int]:
         return cast(func.extract("epoch", func.clock_timestamp()) * 1000, BigInteger)
@@ -80,8 +110,11 @@ class PostgresBackend:
     def insert(self, table: Table) -> postgresql.Insert:
         return postgresql.insert(table)
 
-    def among(self, column: ColumnElement[str], values: Sequence[str]) -> ColumnElement[bool]:
-        return column == any_(literal(list(values), ARRAY(Text)))
+    def among(self, column: ColumnElement[str], name: str) -> ColumnElement[bool]:
+        return column == any_(bindparam(name, type_=ARRAY(Text)))
+
+    def list_value(self, values: Sequence[str]) -> object:
+        return list(values)
 
     def one_at_a_time(self, connection: Connection, name: str) -> None:
         connection.execute(select(func.pg_advisory_xact_lock(func.hashtextextended(name, 0))))

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, bindparam, insert, select, update
 
 from triage.ledger.backend import Backend
 from triage.ledger.schema import chains, events
@@ -23,9 +23,13 @@ from triage.ledger.schema import chains, events
 GENESIS = bytes(32)
 """The hash that an account's first link hangs on."""
 
+_OF_ACCOUNT = chains.c.account == bindparam("of")
+_END = select(chains.c.seq, chains.c.hash).where(_OF_ACCOUNT).with_for_update()
+_MOVE_END = update(chains).where(_OF_ACCOUNT).values(seq=bindparam("to_seq"), hash=bindparam("to_hash"))
+
 
 class Kind(StrEnum):
-    """What a link tells of its subject (a run or a decision)."""
+    """What a link tells of its subject (a run, a decision, a correction)."""
 
     RUN_FINISHED = "run_finished"  # done, failed or cut; covers its start too
     DECIDED = "decided"
@@ -33,6 +37,10 @@ class Kind(StrEnum):
     ARCHIVED = "archived"
     CLOSED = "closed"
     RECOVERED = "recovered"
+    CORRECTED = "corrected"  # its subject is a correction by a person
+    CONFIRMED = "confirmed"
+    UNDOING = "undoing"
+    UNDONE = "undone"
     FORGOTTEN = "forgotten"
     PRUNED = "pruned"  # retention cut the chain up to the link that is its subject
 
@@ -63,12 +71,11 @@ def append(connection: Connection, backend: Backend, account: str, at: datetime,
     if not links:
         return
     at = at.astimezone(UTC)
-    head = select(chains.c.seq, chains.c.hash).where(chains.c.account == account).with_for_update()
-    end = connection.execute(head).one_or_none()
+    end = connection.execute(_END, {"of": account}).one_or_none()
     if end is None:
         first = backend.insert(chains).values(account=account, seq=0, hash=GENESIS, base_seq=0, base_hash=GENESIS)
         connection.execute(first.on_conflict_do_nothing())
-        end = connection.execute(head).one()
+        end = connection.execute(_END, {"of": account}).one()
     seq, last = end
     rows = []
     for link in links:
@@ -86,4 +93,4 @@ def append(connection: Connection, backend: Backend, account: str, at: datetime,
             }
         )
     connection.execute(insert(events), rows)
-    connection.execute(update(chains).where(chains.c.account == account).values(seq=seq, hash=last))
+    connection.execute(_MOVE_END, {"of": account, "to_seq": seq, "to_hash": last})

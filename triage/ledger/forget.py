@@ -11,10 +11,12 @@ from sqlalchemy import ColumnElement, Connection, delete, select, update
 
 from triage.domain.record import RunState
 from triage.ledger.chain import GENESIS, Kind, Link, append, digest
-from triage.ledger.schema import chains, decisions, events, runs
+from triage.ledger.schema import chains, corrections, decisions, events, runs
 from triage.ledger.store import Store
 
 _AT_ONCE = 500  # rows a transaction: short enough that no run waits for it
+
+_CORRECTIONS = frozenset({Kind.CORRECTED, Kind.CONFIRMED, Kind.UNDOING, Kind.UNDONE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +59,14 @@ class ForgetPart(Store):
         def work(connection: Connection) -> int:
             some = select(decisions.c.id).where(which).order_by(decisions.c.id).limit(_AT_ONCE)
             statement = delete(decisions).where(decisions.c.id.in_(some))
-            rows = connection.execute(statement.returning(decisions.c.account, decisions.c.id)).all()
+            rows = list(connection.execute(statement.returning(decisions.c.account, decisions.c.id)))
+            count = len(rows)
+            theirs = delete(corrections).where(corrections.c.decision_id.in_([row.id for row in rows]))
+            rows += connection.execute(theirs.returning(corrections.c.account, corrections.c.id))
             for account, group in groupby(sorted(tuple(row) for row in rows), key=lambda row: row[0]):
                 links = [Link(Kind.FORGOTTEN, decision_id, digest([decision_id])) for _, decision_id in group]
                 append(connection, self._backend, account, self._clock.now(), links)
-            return len(rows)
+            return count
 
         gone = 0
         while some := self._write(work):
@@ -81,11 +86,13 @@ class ForgetPart(Store):
         if not old:
             return None
         decided = [event.subject for event in old if event.kind == Kind.DECIDED]
+        corrected = [event.subject for event in old if event.kind in _CORRECTIONS]
         finished = [event.subject for event in old if event.kind == Kind.RUN_FINISHED]
         gone = Forgotten(
             decisions=connection.execute(delete(decisions).where(decisions.c.id.in_(decided))).rowcount,
             runs=connection.execute(delete(runs).where(runs.c.id.in_(finished))).rowcount,
         )
+        connection.execute(delete(corrections).where(corrections.c.id.in_(corrected)))
         base = old[-1]
         connection.execute(delete(events).where(events.c.account == account, events.c.seq <= base.seq))
         connection.execute(

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from triage.ledger.auditing import AuditPart
+from triage.ledger.corrections import CorrectionsPart
 from triage.ledger.engine import make_engine
+from triage.ledger.figures import FiguresPart
 from triage.ledger.forget import ForgetPart
 from triage.ledger.migrate import upgrade_engine
 from triage.ledger.queue import QueuePart
@@ -11,7 +14,7 @@ from triage.ledger.verify import VerifyPart
 from triage.ports import Clock
 
 
-class SqlLedger(QueuePart, RecordsPart, ForgetPart, VerifyPart):
+class SqlLedger(QueuePart, RecordsPart, CorrectionsPart, ForgetPart, VerifyPart, FiguresPart, AuditPart):
     """`triage.ports.Ledger` and `BreakerStore` on SQLite or PostgreSQL. Thread-safe; open one in each process."""
 
 

@@ -14,20 +14,21 @@ from __future__ import annotations
 import secrets
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import cached_property
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, and_, func, literal_column, not_, select, update
+from sqlalchemy import Connection, Row, and_, func, not_, select, update
 
 from triage.domain.record import Run, RunState, Trigger
 from triage.ledger.chain import Kind, Link, append, digest
 from triage.ledger.errors import Contradiction
+from triage.ledger.queue_statements import QueueStatements, alive
 from triage.ledger.rows import RUN, plain, to_json, to_run, values_of, whole
 from triage.ledger.schema import QUEUED, RUNNING, runs
 from triage.ledger.store import Store
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"  # no i, l, o, u: an id is read out and typed
 _CLAIM_ATTEMPTS = 8
-_SLACK_MS = 2_000  # a clock that is being slewed may run back a little
 
 
 def new_run_id(now: datetime) -> str:
@@ -95,40 +96,27 @@ class QueuePart(Store):
     def claim(
         self, owner: str, lease: timedelta, accounts: Sequence[str] | None = None, run_id: str | None = None
     ) -> Run | None:
-        other = runs.alias("other")
-        busy = select(other.c.id).where(other.c.account == runs.c.account, other.c.state == literal_column("'running'"))
-        oldest = select(runs.c.id).where(QUEUED, ~busy.exists())
-        if run_id is not None:
-            oldest = oldest.where(runs.c.id == run_id)
+        statement = self._statements.claim(of_accounts=accounts is not None, of_id=run_id is not None)
+        values = {"owner": owner, **self._lease_values(lease)}
         if accounts is not None:
-            oldest = oldest.where(self._backend.among(runs.c.account, accounts))
-        oldest = oldest.order_by(runs.c.fire_time, runs.c.id).limit(1).with_for_update(of=runs, skip_locked=True)
+            values["accounts"] = self._backend.list_value(accounts)
+        if run_id is not None:
+            values["run"] = run_id
         for _ in range(_CLAIM_ATTEMPTS):
-            statement = (
-                update(runs)
-                .where(runs.c.id == oldest.scalar_subquery(), QUEUED)
-                .values(
-                    state=RunState.RUNNING.value,
-                    started_at=self._backend.now(),
-                    lease_owner=owner,
-                    **self._lease(lease),
-                )
-                .returning(*runs.c)
-            )
             try:
-                row = self._write_one(statement)
+                row = self._write_one(statement, values)
             except Contradiction:
                 continue  # another worker has just started a run of that account: look for the next one
             return None if row is None else to_run(row)
         return None
 
     def renew(self, run_id: str, owner: str, lease: timedelta) -> bool:
-        statement = update(runs).where(self._ours(run_id, owner)).values(**self._lease(lease)).returning(runs.c.id)
-        return self._write_one(statement) is not None
+        values = {"run": run_id, "owner": owner, **self._lease_values(lease)}
+        return self._write_one(self._statements.renew, values) is not None
 
     def holds(self, run_id: str, owner: str) -> bool:
         with self._reading() as connection:
-            return connection.execute(select(runs.c.id).where(self._ours(run_id, owner))).first() is not None
+            return connection.execute(self._statements.holds, {"run": run_id, "owner": owner}).first() is not None
 
     def finish(
         self,
@@ -139,22 +127,17 @@ class QueuePart(Store):
         error: str | None = None,
         counts: Mapping[str, int] | None = None,
     ) -> bool:
-        state = RunState.DONE if failed is None else RunState.FAILED
-        statement = (
-            update(runs)
-            .where(self._ours(run_id, owner))
-            .values(
-                state=state.value,
-                reason=plain(failed),
-                error=plain(error),
-                counts=to_json({name: whole(n) for name, n in (counts or {}).items()}),
-                finished_at=self._backend.now(),
-            )
-            .returning(*runs.c)
-        )
+        values = {
+            "run": run_id,
+            "owner": owner,
+            "ended": RunState.DONE.value if failed is None else RunState.FAILED.value,
+            "because": plain(failed),
+            "told": plain(error),
+            "counted": to_json({name: whole(n) for name, n in (counts or {}).items()}),
+        }
 
         def work(connection: Connection) -> bool:
-            row = connection.execute(statement).one_or_none()
+            row = connection.execute(self._statements.finish, values).one_or_none()
             if row is None:
                 return False
             self._chain(connection, row)
@@ -163,7 +146,7 @@ class QueuePart(Store):
         return self._write(work)
 
     def expire(self) -> tuple[Run, ...]:
-        run_out = select(runs.c.id).where(RUNNING, not_(self._alive()))
+        run_out = select(runs.c.id).where(RUNNING, not_(alive(self._backend)))
         with self._reading() as connection:  # looking takes no lock, and nearly always there is nothing to do
             if connection.execute(run_out.limit(1)).first() is None:
                 return ()
@@ -194,20 +177,12 @@ class QueuePart(Store):
         with self._reading() as connection:
             return int(connection.execute(statement).scalar_one())
 
-    def _lease(self, lease: timedelta) -> dict[str, Any]:
-        now = self._backend.lease_ms()
-        return {
-            "lease_until": self._backend.later(lease),
-            "lease_renewed_ms": now,
-            "lease_expires_ms": now + int(lease / timedelta(milliseconds=1)),
-        }
+    @cached_property
+    def _statements(self) -> QueueStatements:
+        return QueueStatements(self._backend)
 
-    def _alive(self) -> ColumnElement[bool]:
-        now = self._backend.lease_ms()
-        return and_(runs.c.lease_renewed_ms <= now + _SLACK_MS, now < runs.c.lease_expires_ms)
-
-    def _ours(self, run_id: str, owner: str) -> ColumnElement[bool]:
-        return and_(runs.c.id == run_id, runs.c.lease_owner == owner, RUNNING, self._alive())
+    def _lease_values(self, lease: timedelta) -> dict[str, object]:
+        return {"lease_ms": int(lease / timedelta(milliseconds=1)), **self._backend.lease_values(lease)}
 
     def _chain(self, connection: Connection, row: Row[Any]) -> None:
         link = Link(Kind.RUN_FINISHED, row.id, digest(values_of(row, RUN)))

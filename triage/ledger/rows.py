@@ -10,12 +10,13 @@ from typing import Any
 
 from sqlalchemy import Column, Row
 
+from triage.domain.correction import Correction, CorrectionKind
 from triage.domain.decision import Outcome
 from triage.domain.errors import LedgerError
 from triage.domain.mail import MessageRef
 from triage.domain.record import DecisionRecord, Run, RunState, StepRecord, Trigger
 from triage.ledger.chain import Kind
-from triage.ledger.schema import decisions, runs
+from triage.ledger.schema import corrections, decisions, runs
 
 _STATE = ("labelled_at", "archived_at", "archived_mailbox", "archived_uidvalidity", "archived_uid", "closed_reason",
           "recovered_by")  # fmt: skip
@@ -30,6 +31,10 @@ _LISTS = ("warnings", "repaired", "flags")
 _LEASE = ("lease_until", "lease_renewed_ms", "lease_expires_ms")
 RUN: tuple[Column[Any], ...] = tuple(c for c in runs.c if c.name not in _LEASE)
 """The columns of a run that never change once it is over."""
+
+CORRECTION: tuple[Column[Any], ...] = tuple(c for c in corrections.c if c.name != "salt")
+"""The columns of a correction; none ever changes."""
+_CORRECTION_TEXT = ("id", "account", "decision_id", "message_key", "message_id_key", "from_label", "to_label")
 
 
 def to_json(value: object) -> str:
@@ -146,6 +151,32 @@ def to_run(row: Row[Any]) -> Run:
         counts=json.loads(r["counts"]),
         options=json.loads(r["options"]),
     )
+
+
+def correction_values(correction: Correction) -> dict[str, Any]:
+    """The columns of a correction, as they will read back."""
+    place = correction.ref
+    return {name: plain(getattr(correction, name)) for name in _CORRECTION_TEXT} | {
+        "kind": correction.kind.value,
+        "at": _utc(correction.at),
+        "mailbox": place.mailbox if place else None,
+        "uidvalidity": place.uidvalidity if place else None,
+        "uid": place.uid if place else None,
+    }
+
+
+def correction_link(kind: str) -> Kind:
+    """What the chain calls a correction of this kind."""
+    own = {CorrectionKind.CONFIRMED: Kind.CONFIRMED, CorrectionKind.UNDOING: Kind.UNDOING}
+    own |= {CorrectionKind.UNDONE: Kind.UNDONE}
+    return own.get(CorrectionKind(kind), Kind.CORRECTED)
+
+
+def to_correction(row: Row[Any]) -> Correction:
+    r = row._mapping
+    texts: dict[str, Any] = {name: r[name] for name in _CORRECTION_TEXT}
+    place = None if r["uid"] is None else MessageRef(r["mailbox"], r["uidvalidity"], r["uid"])
+    return Correction(**texts, kind=CorrectionKind(r["kind"]), at=r["at"], ref=place)
 
 
 def to_step(row: Row[Any]) -> StepRecord:

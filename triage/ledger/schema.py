@@ -21,7 +21,7 @@ from sqlalchemy import (
 
 from triage.ledger.types import BigInt, Key, UtcDateTime
 
-REVISION = "0001"
+REVISION = "0002"
 """The newest migration: what this program reads and writes."""
 
 metadata = MetaData(
@@ -160,6 +160,18 @@ Index("ix_decisions_account_decided", decisions.c.account, decisions.c.decided_a
 Index("ix_decisions_decided", decisions.c.decided_at, decisions.c.id)
 Index("ix_decisions_message", decisions.c.message_key)
 Index("ix_decisions_message_id", decisions.c.account, decisions.c.message_id_key, decisions.c.decided_at)
+# All that reports sum up, so that a million decisions are counted from the index alone.
+Index(
+    "ix_decisions_figures",
+    *(
+        decisions.c[name]
+        for name in (
+            "account", "decided_at", "label_id", "choice", "outcome", "provider", "chain_position",
+            "confidence", "latency_ms", "input_tokens", "question_tokens", "output_tokens", "cost_usd", "links_removed",
+            "labelled_at", "archived_at", "recovered_by", "closed_reason", "sender_domain",
+        )  # fmt: skip
+    ),
+)
 
 events = Table(
     "events",
@@ -184,6 +196,28 @@ chains = Table(
     Column("base_seq", BigInt, nullable=False),
     Column("base_hash", LargeBinary(32), nullable=False),
 )
+
+corrections = Table(
+    "corrections",
+    metadata,
+    Column("id", Key, primary_key=True),
+    Column("account", Key, nullable=False),
+    # No foreign key to decisions, as above.
+    Column("decision_id", Key, nullable=False),
+    Column("message_key", Key, nullable=False),
+    Column("message_id_key", Key, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("from_label", Text, nullable=False),
+    Column("to_label", Text),
+    Column("at", UtcDateTime, nullable=False),
+    Column("mailbox", Text),
+    Column("uidvalidity", BigInt),
+    Column("uid", BigInt),
+    Column("salt", LargeBinary(16), nullable=False),
+)
+Index("ix_corrections_account_at", corrections.c.account, corrections.c.at, corrections.c.id)
+Index("ix_corrections_decision", corrections.c.decision_id)
+Index("ix_corrections_message_id", corrections.c.account, corrections.c.message_id_key)
 
 states = Table(
     "states",

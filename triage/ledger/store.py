@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -54,10 +54,10 @@ class Store:
         with translated(self._where), self._snapshots.connect() as connection:
             yield connection
 
-    def _write_one(self, statement: Executable) -> Row[Any] | None:
+    def _write_one(self, statement: Executable, values: Mapping[str, Any]) -> Row[Any] | None:
         """Run one statement that changes at most one row and returns it."""
         with translated(self._where), self._single.begin() as connection:
-            return connection.execute(statement).one_or_none()
+            return connection.execute(statement, values).one_or_none()
 
     def _write(self, work: Callable[[Connection], T]) -> T:
         """Run `work` in one transaction; again if PostgreSQL made it give way to another one."""

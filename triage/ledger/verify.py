@@ -12,15 +12,18 @@ from sqlalchemy import Connection, Row, Select, select
 from triage.domain.record import RunState
 from triage.ledger.chain import GENESIS, Kind, digest, link_hash
 from triage.ledger.forget import base_digest
-from triage.ledger.rows import CONTENT, RUN, state_values, values_of
-from triage.ledger.schema import chains, decisions, events, runs
+from triage.ledger.rows import CONTENT, CORRECTION, RUN, correction_link, state_values, values_of
+from triage.ledger.schema import chains, corrections, decisions, events, runs
 from triage.ledger.store import Store
 
 _BATCH = 2_000
 _Teller = Callable[[Row[Any]], Mapping[str, bytes]]
 _RUN_KINDS = (Kind.RUN_FINISHED.value,)
+_CORRECTION_KINDS = tuple(
+    kind.value for kind in (Kind.CORRECTED, Kind.CONFIRMED, Kind.UNDOING, Kind.UNDONE)
+)
 _DECISION_KINDS = tuple(
-    kind.value for kind in Kind if kind.value not in _RUN_KINDS and kind is not Kind.PRUNED
+    kind.value for kind in Kind if kind.value not in (*_RUN_KINDS, *_CORRECTION_KINDS) and kind is not Kind.PRUNED
 )  # fmt: skip
 
 
@@ -44,6 +47,8 @@ class VerifyPart(Store):
         yield from _links(connection, account)
         yield from _subjects(connection, account, "decision", _DECISION_KINDS, _decision_rows(account), _of_decision)
         yield from _subjects(connection, account, "run", _RUN_KINDS, _run_rows(account), _of_run)
+        kinds = (*_CORRECTION_KINDS, Kind.FORGOTTEN.value)
+        yield from _subjects(connection, account, "correction", kinds, _correction_rows(account), _of_correction)
 
 
 @contextmanager
@@ -91,6 +96,14 @@ def _decision_rows(account: str) -> Select[Any]:
 def _run_rows(account: str) -> Select[Any]:
     over = runs.c.state.in_([RunState.DONE.value, RunState.FAILED.value])
     return select(runs).where(runs.c.account == account, over).order_by(runs.c.id)
+
+
+def _correction_rows(account: str) -> Select[Any]:
+    return select(corrections).where(corrections.c.account == account).order_by(corrections.c.id)
+
+
+def _of_correction(row: Row[Any]) -> Mapping[str, bytes]:
+    return {correction_link(row.kind).value: digest(values_of(row, CORRECTION), row.salt)}
 
 
 def _of_decision(row: Row[Any]) -> Mapping[str, bytes]:
@@ -145,7 +158,7 @@ def _must_exist(links: Mapping[str, bytes]) -> bool:
     """Runs always; decisions, unless they were forgotten, or retention took them and left the last of their links."""
     if Kind.FORGOTTEN in links:
         return False
-    return Kind.DECIDED in links or any(kind in links for kind in _RUN_KINDS)
+    return Kind.DECIDED in links or any(kind in links for kind in (*_RUN_KINDS, *_CORRECTION_KINDS))
 
 
 def _compare(links: Mapping[str, bytes], told: Mapping[str, bytes]) -> Iterator[str]:

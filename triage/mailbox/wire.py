@@ -22,6 +22,7 @@ from triage.mailbox.stream import AnswerTooLongError, DeadlineStream
 
 _CRLF = b"\r\n"
 _LOGOUT_S = 5.0
+_IDLE_SLICE_S = 0.25
 
 _BATCH = 32_768
 """Octets sent before answers are read, so that neither side waits for the other with full buffers."""
@@ -177,6 +178,43 @@ class Wire:
                 self._send((pending.pop() if pending else b"") + _CRLF)
 
             return self._answers({tag: "AUTHENTICATE"}, go_on)[0]
+
+    def idle(self, seconds: float, stop: Callable[[], bool]) -> bool:
+        """IDLE (RFC 2177) until the server tells of new messages (True), `stop` says so or the time has passed.
+
+        False at once where the server refuses to.
+        """
+        with self._translated():
+            assert self._stream is not None
+            tag = self._tag()
+            self._allow()
+            self._send(tag + b" IDLE" + _CRLF)
+            while self._imap._get_response() is not None:  # None: the continuation that says it idles
+                if self._imap.tagged_commands[tag] is not None:
+                    del self._imap.tagged_commands[tag]
+                    return False
+            news = self._listen(seconds, stop)
+            self._allow()
+            self._send(b"DONE" + _CRLF)
+            reply = self._answers({tag: "IDLE"})[0]
+            return news or "EXISTS" in reply.untagged
+
+    def _listen(self, seconds: float, stop: Callable[[], bool]) -> bool:
+        """Read what comes untagged, a slice of time each, so that `stop` is heard."""
+        assert self._stream is not None
+        while seconds > 0 and not stop():
+            piece = min(seconds, _IDLE_SLICE_S)
+            self._stream.allow(piece)
+            try:
+                self._imap._get_response()
+            except TimeoutError:
+                seconds -= piece  # a line that has come in part stays in the stream's buffer
+                continue
+            if "BYE" in self._imap.untagged_responses:
+                raise _FarewellError(_text(self._imap.untagged_responses["BYE"][-1]))
+            if "EXISTS" in self._imap.untagged_responses:
+                return True
+        return False
 
     def logout(self) -> None:
         """LOGOUT and close. Raises what `run` raises."""

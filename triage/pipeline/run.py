@@ -82,7 +82,11 @@ def _body(scope: RunScope, counts: Counts, taken: set[MessageRef]) -> None:
     with step(scope, "select") as found:
         facts = tools.mailbox.open()
         if plan.writes:
-            require_labels_kept(facts, plan.account)
+            require_labels_kept(facts)
+        if facts.label_store == "folder" and plan.archives:
+            # The label is the folder a message moves to; there is nothing left to archive.
+            plan = replace(plan, mode="label")
+            scope = replace(scope, plan=plan)
         uids = tools.mailbox.select_unlabelled(
             plan.categories.labels, plan.since, room, before=plan.before, newest_first=plan.newest_first
         )
@@ -99,16 +103,16 @@ def _body(scope: RunScope, counts: Counts, taken: set[MessageRef]) -> None:
         add_counts(counts, write_back(scope, list(batch.decided.values()), batch.heads))
 
 
-def require_labels_kept(facts: MailboxFacts, account: str) -> None:
+def require_labels_kept(facts: MailboxFacts) -> None:
     """Refuse to pay for decisions that the mailbox cannot keep. Raises KeywordsRefused."""
     if facts.read_only:
         raise KeywordsRefused(
-            f"account {account}: {facts.inbox} opens read-only, so no label can be stored. "
+            f"{facts.inbox} opens read-only, so no label can be stored. "
             "Give this login the right to write flags, or set mode: preview."
         )
-    if not facts.keeps_keywords:
+    if facts.label_store == "keyword" and not facts.keeps_keywords:
         raise KeywordsRefused(
-            f"account {account}: {facts.inbox} keeps no custom keywords (PERMANENTFLAGS lacks \\*). "
+            f"{facts.inbox} keeps no custom keywords (PERMANENTFLAGS lacks \\*). "
             "Give this login the right to write flags, or use labels: folder."
         )
 

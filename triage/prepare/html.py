@@ -13,6 +13,7 @@ from triage.prepare.style import BLACK, NO_EFFECT, WHITE, Colour, Effect, Sheet,
 
 MAX_CHARS = 100_000
 MAX_NODES = 150_000
+MAX_LINKS = 2_000
 
 _BLOCK = frozenset({
     "address", "article", "aside", "blockquote", "body", "br", "caption", "center", "dd", "details", "dialog", "dir",
@@ -95,6 +96,13 @@ def render(html: str) -> Rendered:
         return rendered
     mended = mend(html)
     return _render(mended) if mended != html else rendered
+
+
+def hrefs(html: str) -> tuple[str, ...]:
+    """Where the links of an HTML text lead, whole and in order; for whoever must take a link, not read a mail."""
+    tree = LexborHTMLParser(bounded(html[:MAX_CHARS]))
+    targets = (node.attributes.get("href") for node in tree.css("a[href], area[href]")[:MAX_LINKS])
+    return tuple(target for target in targets if target)
 
 
 def _entities(text: str) -> str:

@@ -34,8 +34,8 @@ class AccountGate:
         state = self._states.account_state(account)
         if state.get("refused_login") and state["refused_login"] == self._login_of(account):
             return LoginRefused(
-                f"account {account}: the server refused this login before, so it is not tried again. Correct "
-                "username or password; the next run then logs in."
+                "The server refused this login before, so it is not tried again. Correct username or password; "
+                "the next run then logs in."
             )
         return None
 
@@ -45,7 +45,7 @@ class AccountGate:
             return refusal
         until = _instant(self._states.account_state(run.account).get("busy_until"))
         if until is not None and until > self._clock.now() and run.trigger is not Trigger.MANUAL:
-            return MailboxBusy(f"account {run.account}: the server asked for a pause until {until:%Y-%m-%d %H:%M} UTC.")
+            return MailboxBusy(f"The server asked for a pause until {until:%Y-%m-%d %H:%M} UTC.")
         return None
 
     def refused(self, run: Run, error: LoginRefused) -> None:

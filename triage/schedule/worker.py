@@ -83,10 +83,10 @@ def _finish(place: Workplace, run: Run, reason: str | None, error: str | None, c
 
 def _make(place: Workplace, run: Run, counts: Counts) -> tuple[str | None, str | None]:
     """Make a claimed run; (None, None) or the reason code and the sentence of its failure."""
-    closed = place.gate.closed(run)
-    if closed is not None:
-        return closed.code, str(closed)
     try:
+        closed = place.gate.closed(run)
+        if closed is not None:
+            return closed.code, str(closed)
         with place.desk(run) as (plan, tools), Lease(place.ledger, run, place.owner, place.lease, place.clock) as lease:
             tools.log.event("run_started", trigger=str(run.trigger), mode=plan.for_run(run).mode)
             try:

@@ -44,7 +44,10 @@ _PERSON = re.compile(r"^(?:[A-ZÀ-Þ][\w'’.-]*,? ){1,3}[A-ZÀ-Þ][\w'’-]+(?:
 _REPLY = re.compile(r"^\s*(?:\[[^\]]{1,40}\]\s*)*(?:re|aw|sv|antw|rif|res)(?:\[\d+\])?\s*:", re.I)
 _FORWARD = re.compile(r"^\s*(?:\[[^\]]{1,40}\]\s*)*(?:fwd?|wg|rv|tr|enc|i)\s*:", re.I)
 _TAGGED = re.compile(r"^\s*(?:\w{1,4}:\s*)*\[[^\]]{2,40}\]")
-_CODE = re.compile(r"^(?:diff |index |@@ |\+\+\+ |--- \w|Traceback|#!/|\s*(?:def|class|import|return|if|for|public|static|int|void)\b.*[:;{]$)", re.M)
+_CODE = re.compile(
+    r"^(?:diff |index |@@ |\+\+\+ |--- \w|Traceback|#!/|\s*(?:def|class|import|return|if|for|public|static|int|void)\b.*[:;{]$)",
+    re.M,
+)
 _TABLE = re.compile(r"^[\w áéíóúñü./()-]{2,40}: ?\S.{0,80}$", re.M | re.I)
 _BULLET = re.compile(r"^\s*(?:[*•·–-]|\d{1,2}[.)])\s+\S", re.M)
 _RULE = re.compile(r"^\s*[-=_*~]{6,}\s*$", re.M)
@@ -71,10 +74,10 @@ class Features:
 
     @property
     def asks(self) -> bool:
-        """Does it ask its reader to approve, sign, answer or pay, and press for it?"""
+        """Does it ask its reader to approve, sign, answer or pay, or press him with a date, in the subject or twice?"""
         demands = self.cues.get("approve", 0) + self.cues.get("pay_up", 0)
-        named = "#subject-cue:approve" in self.values or "#subject-cue:pay_up" in self.values
-        return demands >= 1 and (named or (demands >= 2 and self.cues.get("deadline", 0) > 0))
+        named = any(f"#subject-cue:{family}" in self.values for family in ("approve", "pay_up", "deadline"))
+        return named or (demands >= 2 and self.cues.get("deadline", 0) > 0)
 
 
 def _bucket(value: float, edges: tuple[float, ...]) -> int:

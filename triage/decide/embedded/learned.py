@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from triage.decide.embedded.features import Features
 from triage.domain.category import HIJACK_ID
@@ -18,9 +18,14 @@ MOST_SHIFT = 4.0
 
 @dataclass(frozen=True, slots=True)
 class LearnedWeights:
-    """For each feature seen in corrections, a shift of the logits of some options."""
+    """For each feature seen in corrections, a shift of the logits of some options.
+
+    Options in `archiving` rise by at most `most_up`: the fewer corrections said what must stay, the less is trusted.
+    """
 
     shifts: Mapping[str, Mapping[str, float]]
+    archiving: frozenset[str] = field(default=frozenset())
+    most_up: float = MOST_SHIFT
 
     @property
     def digest(self) -> str:
@@ -29,35 +34,47 @@ class LearnedWeights:
 
     def apply(self, features: Features, probabilities: Mapping[str, float]) -> dict[str, float]:
         """The probabilities after learning, over the same options. The hijack option never loses by it."""
-        shift = dict.fromkeys(probabilities, 0.0)
-        for name, value in learnable(features).items():
+        return self.shift(learnable(features), probabilities)
+
+    def shift(self, values: Mapping[str, float], probabilities: Mapping[str, float]) -> dict[str, float]:
+        """As `apply`, of the features learning works on."""
+        moves = dict.fromkeys(probabilities, 0.0)
+        for name, value in values.items():
             for option, weight in self.shifts.get(name, {}).items():
-                if option in shift:
-                    shift[option] += value * weight
-        return shifted(probabilities, shift)
+                if option in moves:
+                    moves[option] += value * weight
+        middle = sum(moves.values()) / (len(moves) or 1)
+        return shifted(probabilities, {o: self._bounded(o, move - middle) for o, move in moves.items()})
+
+    def _bounded(self, option: str, move: float) -> float:
+        most = self.most_up if option in self.archiving else MOST_SHIFT
+        return max(-MOST_SHIFT, min(most, move))
 
     def to_json(self) -> str:
         """One JSON object, the same text for the same content."""
         shifts = {name: {o: round(w, 4) for o, w in sorted(row.items())} for name, row in sorted(self.shifts.items())}
-        return json.dumps({"format": FORMAT, "shifts": shifts}, ensure_ascii=False, separators=(",", ":"))
+        data = {"format": FORMAT, "archiving": sorted(self.archiving), "most_up": self.most_up, "shifts": shifts}
+        return json.dumps(data, ensure_ascii=False, separators=(",", ":"))
 
     @classmethod
     def from_json(cls, text: str) -> LearnedWeights:
         """Read what `to_json` wrote. Raises ValueError if it is something else."""
         try:
             data = json.loads(text)
-            if data["format"] != FORMAT:
-                raise ValueError("written by another version")
+            known = data["format"] == FORMAT
             shifts = {str(n): {str(o): float(w) for o, w in row.items()} for n, row in data["shifts"].items()}
+            archiving, most_up = frozenset(map(str, data["archiving"])), float(data["most_up"])
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise ValueError(f"These are not learned weights of this version: {error}.") from error
-        if not all(math.isfinite(w) for row in shifts.values() for w in row.values()):
-            raise ValueError("Learned weights must be finite numbers.")
-        return cls(shifts)
+            raise ValueError("These are not learned weights.") from error
+        if not known:
+            raise ValueError("These learned weights were written by another version; they will be learned again.")
+        if not all(math.isfinite(w) for row in shifts.values() for w in row.values()) or not 0 <= most_up <= MOST_SHIFT:
+            raise ValueError("Learned weights must be finite and within their bounds.")
+        return cls(shifts, archiving, most_up)
 
 
 def learnable(features: Features) -> dict[str, float]:
-    """The features learning works on: the mail's own, and who sent it."""
+    """The features learning works on: the mail's own, except signs of an injection, and who sent it."""
     values = {name: value for name, value in features.values.items() if not name.startswith("#injection")}
     for key, known in (("@", features.sender), ("@@", features.domain), ("@list:", features.list_id)):
         if known:
@@ -66,15 +83,12 @@ def learnable(features: Features) -> dict[str, float]:
 
 
 def shifted(probabilities: Mapping[str, float], shift: Mapping[str, float]) -> dict[str, float]:
-    """Probabilities with each option's logit moved by its shift (bounded); the hijack option never ends lower."""
-    moved = {
-        option: p * math.exp(max(-MOST_SHIFT, min(MOST_SHIFT, shift.get(option, 0.0))))
-        for option, p in probabilities.items()
-    }
+    """Probabilities with each option's logit moved by its shift; the hijack option never ends lower than before."""
+    moved = {option: p * math.exp(shift.get(option, 0.0)) for option, p in probabilities.items()}
     total = math.fsum(moved.values())
     result = {option: m / total for option, m in moved.items()}
-    before = probabilities.get(HIJACK_ID)
-    if before is not None and result[HIJACK_ID] < before:
-        rest = 1.0 - result[HIJACK_ID]
-        result = {o: before if o == HIJACK_ID else (p / rest * (1.0 - before) if rest else 0.0) for o, p in result.items()}
+    before = probabilities.get(HIJACK_ID, 0.0)
+    if result.get(HIJACK_ID, 0.0) < before:
+        scale = (1.0 - before) / (1.0 - result[HIJACK_ID])
+        result = {option: before if option == HIJACK_ID else p * scale for option, p in result.items()}
     return result

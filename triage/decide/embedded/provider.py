@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -21,6 +21,7 @@ NAME = "embedded"
 GENERATION = 1
 HIJACK_SUSPICION = 0.15
 _HIDDEN_WARNING = "hidden_text"
+_PRESSING = ("newsletter", "promotion", "spam")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +30,6 @@ class View:
 
     features: Features
     probabilities: Mapping[str, float]
-    hijack: float
     vetoes: tuple[str, ...]
 
 
@@ -80,12 +80,10 @@ class EmbeddedProvider:
         if reading.wordings:
             seen = read_mail(mail, self._weights.rarity)
             affinities = {option: affinity(wording, seen) for option, wording in reading.wordings.items()}
-        hijack = anchors[ANCHORS.index(HIJACK_ID)]
         return View(
             features=features,
             probabilities=pool(anchors, question.ids, reading.anchors, affinities),
-            hijack=hijack,
-            vetoes=vetoes_of(features, hijack, mail),
+            vetoes=vetoes_of(features, anchors, mail),
         )
 
     def close(self) -> None:
@@ -103,15 +101,20 @@ def _must_compare(anchor: str | None, taken: list[str]) -> bool:
     return anchor is None or taken.count(anchor) > 1
 
 
-def vetoes_of(features: Features, hijack: float, mail: PreparedMail) -> tuple[str, ...]:
-    """Why this mail must not leave the inbox whatever its category, as codes."""
+def vetoes_of(features: Features, anchor_probabilities: Sequence[float], mail: PreparedMail) -> tuple[str, ...]:
+    """Why this mail must not leave the inbox whatever its category, as codes.
+
+    A request for action counts only where it would hide a duty: a system's message or a receipt. Newsletters,
+    promotions and spam press their readers all day.
+    """
+    best = ANCHORS[max(range(len(ANCHORS)), key=lambda n: anchor_probabilities[n])]
     vetoes = []
     if features.finding.suspicious:
         vetoes.append("injection_pattern")
-    if hijack >= HIJACK_SUSPICION:
+    if anchor_probabilities[ANCHORS.index(HIJACK_ID)] >= HIJACK_SUSPICION:
         vetoes.append("may_be_hijack")
     if mail.signals.hidden_chars or _HIDDEN_WARNING in mail.warnings:
         vetoes.append("hidden_text")
-    if features.asks:
+    if features.asks and best not in _PRESSING:
         vetoes.append("asks_for_action")
     return tuple(vetoes)

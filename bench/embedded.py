@@ -1,0 +1,157 @@
+#!/usr/bin/env python3
+"""Measure the embedded classifier: load time, milliseconds a mail, and what 25 corrections are worth.
+
+    python bench/embedded.py [--data DIR] [--learning] [--corrections N] [--draws N]
+
+Without --learning only the standard library and triage are needed; with it the `train` group, for each mailbox is judged
+by weights that never saw its sources. Exit 1 if a demanded figure is missed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import os
+import random
+import statistics
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from triage.clock import SystemClock  # noqa: E402
+from triage.decide.embedded.provider import EmbeddedProvider  # noqa: E402
+from triage.decide.embedded.weights import ANCHORS  # noqa: E402
+from triage.domain.category import NONE_ID  # noqa: E402
+from triage.domain.decision import Option, Question  # noqa: E402
+from triage.prepare import prepare, read_message  # noqa: E402
+from triage.report.labelled_mail import message_of  # noqa: E402
+
+QUESTION = Question("Which category?", tuple(Option(a, "") for a in (*ANCHORS, NONE_ID)))
+ARCHIVING = frozenset({"notification", "receipt", "newsletter", "promotion", "spam"})
+MAILBOXES = {
+    "work": {"enron"},
+    "lists": {"spamassassin"},
+    "modern": {"synthetic", "circuit-maintenance", "sisimai-bounces", "bipia", "banorte-email-scraper",
+               "ha-mail-and-packages", "kde-kitinerary", "bitcoin-optech", "juriscraper-nef"},
+}  # fmt: skip
+LOAD_CODE = """
+import time, zlib
+from triage.decide.embedded import cues, injection, weights
+started = time.perf_counter()
+weights.shipped(); cues.lexicon(); injection.lexicon()
+print((time.perf_counter() - started) * 1000)
+"""
+
+
+def main() -> int:
+    """Run the asked measurements; returns the exit status."""
+    shared = Path(os.environ.get("TRIAGE_SHARED", ROOT.parent / "shared"))
+    parser = argparse.ArgumentParser(description="Measure the embedded classifier.")
+    parser.add_argument("--data", type=Path, default=shared / "data")
+    parser.add_argument("--learning", action="store_true")
+    parser.add_argument("--corrections", type=int, default=25)
+    parser.add_argument("--draws", type=int, default=5)
+    arguments = parser.parse_args()
+    fine = measure_speed(arguments.data / "mail_dev.jsonl.gz")
+    if arguments.learning:
+        fine &= measure_learning(arguments.data, arguments.corrections, arguments.draws)
+    return 0 if fine else 1
+
+
+def measure_speed(path: Path) -> bool:
+    """Load in a fresh process (median of five), then every mail once; CPU time, so that a busy machine counts less."""
+    loads = [float(subprocess.run([sys.executable, "-c", LOAD_CODE], capture_output=True, text=True, check=True,
+                                  cwd=ROOT).stdout) for _ in range(5)]  # fmt: skip
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        mails = [prepare(read_message(message_of(json.loads(line))), max_chars=6000) for line in lines]
+    provider = EmbeddedProvider(clock=SystemClock())
+    provider.ask(QUESTION, mails[0], 0.0)
+    times = []
+    for mail in mails:
+        started = time.process_time()
+        provider.ask(QUESTION, mail, 0.0)
+        times.append((time.process_time() - started) * 1000)
+    times.sort()
+    load, median, p95 = statistics.median(loads), times[len(times) // 2], times[int(len(times) * 0.95)]
+    print(f"load {load:.0f} ms (demanded <= 100)")
+    print(f"{len(mails)} mails: median {median:.2f} ms (demanded <= 5), p95 {p95:.2f} ms, CPU of one core")
+    return load <= 100 and median <= 5
+
+
+@dataclass
+class Tally:
+    """What one mailbox gave over all draws, before and after learning."""
+
+    accuracy: list[tuple[float, float]]
+    archived: list[tuple[int, int]]
+    protected: int = 0
+    kept: int = 0
+
+
+def measure_learning(folder: Path, corrections: int, draws: int) -> bool:
+    """For each mailbox of unseen sources: accuracy and wrong archives on the mail nobody corrected."""
+    from scripts.train.data import load_examples
+    from scripts.train.fit import fit_weights, see
+
+    seen = [see(example) for example in load_examples(folder)]
+    gains, wrong = [], [0, 0]
+    for name, sources in MAILBOXES.items():
+        box = [s.example for s in seen if s.example.evaluated and s.example.family in sources]
+        weights = fit_weights([s for s in seen if s.example.train_ok and not (s.example.evaluated and s.example.family in sources)])
+        base = EmbeddedProvider(clock=SystemClock(), weights=weights)
+        answers = {e.id: base.ask(QUESTION, e.mail, 0.0) for e in box}
+        tally = Tally([], [])
+        for draw in range(draws):
+            _one_draw(box, base, weights, answers, corrections, draw, tally)
+        before, after = (statistics.mean(pair[n] for pair in tally.accuracy) for n in (0, 1))
+        away = [sum(pair[n] for pair in tally.archived) for n in (0, 1)]
+        wrong = [wrong[n] + away[n] for n in (0, 1)]
+        gains.append(after - before)
+        print(
+            f"{name}: {corrections} corrections, accuracy {before:.3f} -> {after:.3f}, wrongly archived "
+            f"{away[0]} -> {away[1]} of {tally.protected}, kept {tally.kept} of {draws} fits"
+        )
+    mean = statistics.mean(gains)
+    print(f"mean gain {mean:+.3f} (demanded >= 0.10), wrongly archived {wrong[0]} -> {wrong[1]} (must not rise)")
+    return mean >= 0.10 and wrong[1] <= wrong[0]
+
+
+def _one_draw(box, base, weights, answers, corrections, draw, tally):  # type: ignore[no-untyped-def]
+    from triage.decide.embedded.learn import Correction, Teacher, fit_residual
+    from triage.policy.confidence import confidence
+
+    order = sorted(box, key=lambda e: e.id)
+    random.Random(draw).shuffle(order)
+    corrected, groups = [], set()
+    for e in order:
+        answer = answers[e.id]
+        if len(corrected) < corrections and (answer.choice != e.category or confidence(answer.probabilities) < 0.5):
+            before = answer.choice if answer.choice != e.category else "unclassified"
+            corrected.append(Correction(e.mail, before, e.category, Teacher.RELABELLED, e.group))
+            groups.add(e.group)
+    started = time.process_time()
+    report = fit_residual(base, corrected, QUESTION, ARCHIVING)
+    learned = EmbeddedProvider(clock=SystemClock(), weights=weights, learned=report.learned)
+    tally.kept += report.learned is not None
+    rest = [e for e in box if e.group not in groups]
+    right, away = [0, 0], [0, 0]
+    for e in rest:
+        for n, answer in enumerate((answers[e.id], learned.ask(QUESTION, e.mail, 0.0))):
+            sure = confidence(answer.probabilities)
+            gone = answer.choice in ARCHIVING and sure >= 0.7 and not answer.vetoes
+            right[n] += answer.choice == e.category
+            away[n] += gone and e.category not in ARCHIVING
+    tally.accuracy.append((right[0] / len(rest), right[1] / len(rest)))
+    tally.archived.append((away[0], away[1]))
+    tally.protected += sum(e.category not in ARCHIVING for e in rest)
+    print(f"  draw {draw}: {report.reason}, fit in {time.process_time() - started:.1f} s with judging")
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

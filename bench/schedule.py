@@ -1,0 +1,133 @@
+"""What a schedule of many accounts costs one server.
+
+    python bench/schedule.py [--accounts 10000] [--seconds 20] [--url postgresql://...]
+
+Three figures: how long the timetable takes to wake from a week's sleep, what share of a core a daemon uses while
+nothing is due, and what a whole fire (every account at once) costs the server that puts it into the queue and one that
+comes second. Without --url a throw-away PostgreSQL is started. Exit 1 if the idle share is above 5 percent.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from contextlib import ExitStack
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+
+import structlog  # noqa: E402
+from services.postgres import PostgresServer, find_programs  # noqa: E402
+
+from triage.clock import SystemClock  # noqa: E402
+from triage.ledger.ledger import SqlLedger, open_ledger  # noqa: E402
+from triage.schedule.cron import Cron  # noqa: E402
+from triage.schedule.daemon import Daemon  # noqa: E402
+from triage.schedule.firing import put_fire  # noqa: E402
+from triage.schedule.timetable import Fire, FireTimes, Timetable  # noqa: E402
+from triage.schedule.worker import Workplace  # noqa: E402
+
+MOST_IDLE = 0.05
+INTERVAL_S = 300
+
+
+class Desks:
+    """An office whose accounts are all idle: nothing is due within the measurement."""
+
+    def __init__(self, accounts: int, place: Workplace) -> None:
+        rare = Cron("0 0 1 1 *", ZoneInfo("UTC"))
+        self.times: Mapping[str, FireTimes] = {f"account-{n:05d}": rare for n in range(accounts)}
+        self.accounts = list(self.times)
+        self._place = place
+
+    def workplace(self) -> Workplace:
+        return self._place
+
+    def keep_house(self, now: datetime) -> None:
+        del now
+
+
+def wake(accounts: int, *, alike: bool) -> float:
+    """Seconds until every account that slept for a week knows its fire."""
+    zones = [ZoneInfo(z) for z in ("UTC", "Europe/Madrid", "America/New_York", "Asia/Tokyo")]
+    lines = ["*/5 * * * *"] if alike else [f"{m}-59/5 * * * *" for m in range(5)] + [f"{m} * * * *" for m in range(60)]
+    crons = {f"a{n}": Cron(lines[n % len(lines)], zones[n % (1 if alike else len(zones))]) for n in range(accounts)}
+    table, start = Timetable(), datetime(2026, 3, 2, tzinfo=UTC)
+    table.set(crons, start)
+    begin = time.perf_counter()
+    assert len(table.due(start + timedelta(days=7))) == accounts
+    return time.perf_counter() - begin
+
+
+def idle(ledger: SqlLedger, accounts: int, seconds: float) -> float:
+    """The share of a core that a daemon with nothing to do uses."""
+    clock, stop = SystemClock(), threading.Event()
+    place = Workplace(ledger=ledger, desk=None, gate=None, clock=clock, owner="bench", stop=stop)  # type: ignore[arg-type]
+    desks = Desks(accounts, place)
+    daemon = Daemon(lambda: desks, ledger, clock, stop, structlog.get_logger())
+    serving = threading.Thread(target=daemon.run)
+    serving.start()
+    time.sleep(5 + accounts / 1000)
+    before, begin = time.process_time(), time.perf_counter()
+    time.sleep(seconds)
+    share = (time.process_time() - before) / (time.perf_counter() - begin)
+    stop.set()
+    serving.join()
+    return share
+
+
+def fire_all(ledger: SqlLedger, accounts: int, when: datetime) -> tuple[float, float]:
+    """Seconds of wall time and of our own CPU to put one fire of every account into the queue."""
+    begin, cpu = time.perf_counter(), time.process_time()
+    for f in [Fire(f"account-{n:05d}", when) for n in range(accounts)]: put_fire(ledger, f)
+    return time.perf_counter() - begin, time.process_time() - cpu
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--accounts", type=int, default=10_000)
+    parser.add_argument("--seconds", type=float, default=20.0)
+    parser.add_argument("--url", help="an empty database to measure on")
+    options = parser.parse_args()
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(50))
+    n = options.accounts
+    print(f"{n:,} accounts wake from a week's sleep: {wake(n, alike=True):.2f} s alike, "
+          f"{wake(n, alike=False):.2f} s on 260 different schedules")  # fmt: skip
+    with ExitStack() as stack:
+        url = options.url
+        if url is None:
+            programs = find_programs()
+            if programs is None:
+                print("PostgreSQL is not installed (Debian: apt-get install postgresql)", file=sys.stderr)
+                return 2
+            url = stack.enter_context(PostgresServer(programs, durable=True)).create_database()
+        ledger = stack.enter_context(_closing(open_ledger(url, SystemClock())))
+        when = datetime(2026, 3, 2, tzinfo=UTC)
+        for who in ("first", "second"):
+            wall, cpu = fire_all(ledger, n, when)
+            print(f"every account fires at once, {who} server: {wall:.1f} s, {cpu:.1f} s of CPU, "
+                  f"{cpu / INTERVAL_S:.1%} of a core every five minutes")  # fmt: skip
+        ledger.claim("nobody", timedelta(seconds=1), [])
+        share = idle(ledger, n, options.seconds)
+        print(f"a daemon with {n:,} accounts and nothing due: {share:.1%} of a core")
+    return 0 if share < MOST_IDLE else 1
+
+
+class _closing(ExitStack):
+    def __init__(self, ledger: SqlLedger) -> None:
+        super().__init__()
+        self._ledger = ledger
+        self.callback(ledger.close)
+
+    def __enter__(self) -> SqlLedger:  # type: ignore[override]
+        return self._ledger
+
+
+if __name__ == "__main__":
+    sys.exit(main())
