@@ -103,7 +103,9 @@ def measure_learning(folder: Path, corrections: int, draws: int) -> bool:
     gains, wrong = [], [0, 0]
     for name, sources in MAILBOXES.items():
         box = [s.example for s in seen if s.example.evaluated and s.example.family in sources]
-        weights = fit_weights([s for s in seen if s.example.train_ok and not (s.example.evaluated and s.example.family in sources)])
+        weights = fit_weights(
+            [s for s in seen if s.example.train_ok and not (s.example.evaluated and s.example.family in sources)]
+        )
         base = EmbeddedProvider(clock=SystemClock(), weights=weights)
         answers = {e.id: base.ask(QUESTION, e.mail, 0.0) for e in box}
         tally = Tally([], [])

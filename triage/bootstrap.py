@@ -26,6 +26,7 @@ from triage.domain.record import Run, Trigger
 from triage.ledger.ledger import SqlLedger, open_ledger
 from triage.mailbox.imap import ImapMailbox
 from triage.mailbox.settings import ConnectionSettings
+from triage.pipeline.corrections import LookTerms
 from triage.pipeline.plan import AccountPlan, Tools
 from triage.policy.judge import Policy, Terms
 from triage.ports import Clock, Provider
@@ -131,7 +132,14 @@ class App:
             max_chars=decision.body_chars,
             label_on_outage=decision.on_outage == "label",
             record_subjects=self.settings.record_subjects,
+            look=self.look_terms,
         )
+
+    @property
+    def look_terms(self) -> LookTerms:
+        """How far a look for corrections goes; a limit of 0 is none at all."""
+        asked = self.settings.corrections
+        return LookTerms(asked.messages, asked.period, asked.every) if asked else LookTerms(limit=0)
 
     def policy(self, account: AccountSettings) -> Policy:
         decision = self.settings.decision
@@ -153,6 +161,7 @@ class App:
             journal=self.ledger,
             clock=self.clock,
             log=StructuredRunLog(run),
+            corrections=self.ledger,
         )
         try:
             yield self.plan(account), tools

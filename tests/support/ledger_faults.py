@@ -26,28 +26,32 @@ class Fault:
         return f"{self.what}-{'from' if self.lasting else 'at'}-{self.n}"
 
 
-def break_at(ledger: SqlLedger, fault: Fault) -> None:
-    """Inject the fault below SQLAlchemy, where the driver would raise it."""
+def break_at(ledger: SqlLedger, fault: Fault) -> list[int]:
+    """Inject the fault below SQLAlchemy, where the driver would raise it; the transactions that were refused so."""
+    struck: list[int] = []
     engine = ledger._engine
     count = [0]
     lock = threading.Lock()
 
-    def due() -> bool:
-        return count[0] >= fault.n if fault.lasting else count[0] == fault.n
+    def strike() -> None:
+        if count[0] == fault.n or (fault.lasting and count[0] > fault.n):
+            struck.append(count[0])
+            raise sqlite3.OperationalError(SAYS[fault.what])
 
-    @event.listens_for(engine, "do_execute_no_params")  # type: ignore[untyped-decorator]
-    def begin(cursor: Any, statement: str, context: Any) -> None:
+    @event.listens_for(engine, "do_execute")  # type: ignore[untyped-decorator]
+    def begin(cursor: Any, statement: str, parameters: Any, context: Any) -> None:
         if statement == "BEGIN IMMEDIATE":
             with lock:
                 count[0] += 1
-            if fault.what == "locked" and due():
-                raise sqlite3.OperationalError(SAYS["locked"])
+            if fault.what == "locked":
+                strike()
 
     commit = engine.dialect.do_commit
 
     def do_commit(connection: Any) -> None:
-        if fault.what != "locked" and due():
-            raise sqlite3.OperationalError(SAYS[fault.what])
+        if fault.what != "locked" and connection.in_transaction:
+            strike()
         commit(connection)
 
     engine.dialect.do_commit = do_commit  # type: ignore[method-assign]
+    return struck

@@ -11,13 +11,14 @@ from typing import Any
 import pytest
 from rich.cells import cell_len
 from rich.console import Console, RenderableType
-from triage.cli import theme, words
+from triage.cli import theme
 from triage.cli.jsonview import run_json
 from triage.cli.render import CheckItem, batch_table, check_report, cost_line, inbox_left_table, run_view, runs_table
 from triage.cli.tables import Face
 from triage.domain.decision import Outcome
 from triage.domain.mail import MessageRef
 from triage.domain.record import DecisionRecord, Run, RunState, StepRecord, Trigger
+from triage.report import words
 
 NOON = datetime(2026, 11, 30, 12, 0, tzinfo=UTC)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
-from triage.agent.records import Claim, Mark, Rates, Receipt, RunRecord, Taking, WaitRecord
+from triage.domain.tool import Claim, Mark, Rates, Receipt, RunRecord, Taking, WaitRecord
 from triage.domain.mail import Head, MailSource, Part
 
 
@@ -24,6 +24,10 @@ class Place(Protocol):
 
 class MailReader(Protocol):
     """One read-only connection to a mailbox. Not thread-safe. Nothing it does changes a flag or a message."""
+
+    def allow(self, seconds: float) -> None:
+        """From now on no command, and no connecting, may take longer."""
+        ...
 
     def open(self) -> None:
         """Connect and log in. Raises LoginRefused, MailboxBusy, MailboxLost, MailboxRefused."""
@@ -51,17 +55,11 @@ class MailReader(Protocol):
         """A message's header and the leading octets of the wanted parts."""
         ...
 
+    @property
+    def can_idle(self) -> bool: ...
     def idle(self, folder: str, seconds: float, stop: threading.Event) -> bool:
         """Wait on the server for news of the folder; True if there is some, False also where it cannot wait."""
         ...
-
-
-class Refused(Exception):  # noqa: N818 - an answer, not an accident
-    """The ledger cannot do what was asked; `reason` is a code."""
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
 
 
 class ToolLedger(Protocol):
@@ -75,7 +73,7 @@ class ToolLedger(Protocol):
     def open_run(self, run: RunRecord, receipt: Receipt, max_live: int, lease_keys: Sequence[str]) -> RunRecord:
         """Begin a run as the next generation of its id, on the first of `lease_keys` that no live run holds.
 
-        Raises Refused: run_exists (no reuse_reason), too_many_runs, no_free_address."""
+        Raises ToolRefused: run_exists (no reuse_reason), too_many_runs, no_free_address."""
         ...
 
     def tool_run(self, run_id: str) -> RunRecord | None:
@@ -101,7 +99,7 @@ class ToolLedger(Protocol):
         ...
 
     def begin_wait(self, wait: WaitRecord, most: int) -> WaitRecord:
-        """A new attempt. Raises Refused: attempts_exhausted, wait_in_progress."""
+        """A new attempt. Raises ToolRefused: attempts_exhausted, wait_in_progress."""
         ...
 
     def wait_record(self, wait_id: str) -> WaitRecord | None: ...
@@ -120,7 +118,7 @@ class ToolLedger(Protocol):
         """Ask waits to stop; how many were pending."""
         ...
 
-    def claim(self, claim: Claim, taking: Taking | None, receipt: Receipt, wait: WaitRecord | None) -> bool:
+    def claim_message(self, claim: Claim, taking: Taking | None, receipt: Receipt, wait: WaitRecord | None) -> bool:
         """Claim, taking, receipt and the wait's end in one transaction; False if the message is somebody's already."""
         ...
 
@@ -138,7 +136,7 @@ class ToolLedger(Protocol):
     def begin_request(self, run: RunRecord, most: int) -> tuple[int, str]:
         """The number and the state (new, accepted, rejected, unknown) of the request to make or to repeat.
 
-        Raises Refused: requests_exhausted."""
+        Raises ToolRefused: requests_exhausted."""
         ...
 
     def end_request(self, run: RunRecord, number: int, state: str) -> None: ...

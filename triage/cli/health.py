@@ -2,36 +2,24 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 from triage.checkup import check_up
 from triage.cli import open as parts
-from triage.cli.jsonview import stamp
 from triage.cli.render import CheckItem, check_report
 from triage.cli.theme import make_console
 from triage.report.health import AccountHealth
+from triage.report.health_json import health_report, is_healthy
 
 
 def health_command(config: str | None, *, as_json: bool) -> int:
     """Look at each account now and say how it is doing."""
     with parts.opened(config) as app:
         accounts = check_up(app)
-    healthy = all(a.healthy for a in accounts)
+    healthy = is_healthy(accounts)
     if as_json:
-        parts.print_json({"healthy": healthy, "accounts": [health_json(a) for a in accounts]})
+        parts.print_json(health_report(accounts))
     else:
         make_console().print(check_report([item for a in accounts for item in _items(a)]))
     return 0 if healthy else 1
-
-
-def health_json(health: AccountHealth) -> dict[str, object]:
-    """One account's health as `triage health --json` and /healthz give it."""
-    value = dataclasses.asdict(health)
-    for name in ("last_finished", "last_failed"):
-        run = getattr(health, name)
-        value[name] = run and {"id": run.id, "finished_at": stamp(run.finished_at), "reason": run.reason}
-    value["oldest_unlabelled"] = stamp(health.oldest_unlabelled)
-    return value
 
 
 def _items(health: AccountHealth) -> list[CheckItem]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 from triage.domain.record import DecisionRecord, Run, StepRecord
+from triage.report.text import stamp as stamp
 
 
 def run_json(
@@ -85,10 +85,3 @@ def decision_json(decision: DecisionRecord, *, parent: str = "Triage") -> dict[s
         "closed_reason": decision.closed_reason,
         "recovered_by": decision.recovered_by,
     }
-
-
-def stamp(moment: datetime | None) -> str | None:
-    """ISO 8601 in UTC with a Z, to the millisecond."""
-    if moment is None:
-        return None
-    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -15,10 +15,14 @@ from triage.config.settings import AccountSettings, Settings
 from triage.domain.errors import ConfigError
 
 
-def load_settings(config: str | None) -> Settings:
-    """The settings, logging set up after them, warnings told. Raises ConfigError."""
+def load_settings(config: str | None, *, quiet: bool = False) -> Settings:
+    """The settings, logging set up after them, warnings told. Raises ConfigError.
+
+    `quiet` is for commands that tell a person what they did anyway: of the log only errors, unless debug is asked for.
+    """
     settings = load(find_config_dir(config, os.environ))
-    logs.configure(settings.log.level, settings.log.format)
+    level = settings.log.level
+    logs.configure("error" if quiet and level != "debug" else level, settings.log.format)
     for warning in settings.warnings:
         say(warning)
     return settings
@@ -27,7 +31,7 @@ def load_settings(config: str | None) -> Settings:
 @contextmanager
 def opened(config: str | None) -> Iterator[App]:
     """An App for one command, closed at its end. Raises ConfigError, LedgerError."""
-    app = App(load_settings(config))
+    app = App(load_settings(config, quiet=True))
     try:
         yield app
     finally:

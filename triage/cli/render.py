@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Literal, Protocol
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
@@ -15,10 +14,13 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from triage.cli import theme, words
+from triage.cli import theme
 from triage.cli.tables import NO_FACES, WIDE, BatchTable, Faces, add_column, face_of, new_table
 from triage.domain.decision import Outcome
 from triage.domain.record import DecisionRecord, Run, RunState, StepRecord
+from triage.report import words
+from triage.report.text import minute as minute
+from triage.report.text import money as money
 
 SHOWN_VIOLATIONS = 5
 
@@ -118,10 +120,6 @@ def check_report(items: Iterable[CheckItem]) -> RenderableType:
     return _CheckReport(tuple(items))
 
 
-def minute(moment: datetime | None) -> str:
-    return moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M") if moment else ""
-
-
 @dataclass(frozen=True, slots=True)
 class _Audit:
     invariants: tuple[Invariant, ...]
@@ -141,13 +139,6 @@ class _Audit:
             mark = Text(sign.fail, style=theme.BAD) if bad else Text(sign.ok, style=theme.GOOD)
             table.add_row(mark, str(each.id), each.words, found)
         yield Padding(table, (0, 0, 0, 2))
-
-
-def money(usd: float) -> str:
-    """Dollars with as many digits as say something: `0 USD`, `0.0021 USD`, `1.30 USD`."""
-    if usd == 0:
-        return "0 USD"
-    return f"{usd:.2f} USD" if usd >= 1 else f"{usd:.4f} USD"
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,12 +12,22 @@ from triage.cli import open as parts
 from triage.cli.jsonview import run_json
 from triage.cli.render import run_view
 from triage.cli.theme import make_console
+from triage.config.settings import AccountSettings
 from triage.domain.category import Action
 from triage.domain.record import Run, RunState, Trigger
 from triage.schedule.worker import LEASE, work
 
-USAGE_REASONS = {"configuration", "login_refused", "keywords_refused", "refused", "unreachable", "ledger"}
-"""Failures that an operator mends in the configuration or at the server: exit 2."""
+REMEDIES = {
+    "configuration": "",
+    "login_refused": "",
+    "keywords_refused": "",
+    "refused": "",
+    "ledger": "",
+    "unreachable": "Check host, port and security there, and whether the server is up.",
+    "command_refused": "Check inbox and archive there; `triage check` says what the server offers.",
+}
+"""Failures that an operator mends in the configuration or at the server: exit 2. What to do, where the error itself
+does not say it."""
 STOPPED = "stopped"
 """Why a run failed whose caller was told to stop before it began."""
 
@@ -35,14 +45,16 @@ def run_command(
                 codes.append(1)
                 continue
             codes.append(exit_code(run))
+            if run.error:
+                parts.say(failure_line(run, settings))
+            if exit_code(run) == 2 and not as_json:
+                continue
             steps, decisions = app.ledger.steps(run.id), app.ledger.decisions(run.id)
             if as_json:
                 shown.append(run_json(run, steps, decisions, parent=settings.categories.parent))
             else:
                 archiving = [c.id for c in settings.categories.categories if c.action is Action.ARCHIVE]
                 make_console().print(run_view(run, steps, decisions, archiving=archiving))
-            if run.error:
-                parts.say(f"{settings.where}: account {settings.name}: {run.error}")
     if as_json:
         parts.print_json(shown[0] if account and shown else shown)
     return max(codes, default=0)
@@ -90,7 +102,15 @@ def _withdraw(app: App, queued: Run) -> Run | None:
 def exit_code(run: Run) -> int:
     if run.state in (RunState.DONE, RunState.QUEUED) or run.reason == STOPPED:
         return 0
-    return 2 if run.reason in USAGE_REASONS else 1
+    return 2 if run.reason in REMEDIES else 1
+
+
+def failure_line(run: Run, settings: AccountSettings) -> str:
+    """Where, what, and what to do, in one line."""
+    error = (run.error or "").rstrip(".")
+    where = "" if ".yaml:" in error else f"{settings.where}: account {settings.name}: "
+    remedy = REMEDIES.get(run.reason or "", "")
+    return f"{where}{error}. {remedy}".rstrip()
 
 
 @contextmanager

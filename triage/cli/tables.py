@@ -11,10 +11,11 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 from rich.text import Text
 
-from triage.cli import theme, words
+from triage.cli import theme
 from triage.domain.decision import Outcome
 from triage.domain.mail import MessageRef
 from triage.domain.record import DecisionRecord
+from triage.report import words
 
 WIDE = 112
 """From this many columns on tables show bars and longer words."""
@@ -62,7 +63,7 @@ class BatchTable:
                 Text(decision.label_id),
                 _sure(decision, wide),
                 _runner_up(decision, sign, wide),
-                Text(fate.long if wide else fate.short, style=fate.style),
+                Text(fate.long if wide else fate.short, style=theme.TONES[fate.tone]),
             )
         yield table
 

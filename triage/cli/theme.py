@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import io
 import sys
-import unicodedata
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.measure import Measurement
 from rich.text import Text
+
+from triage.report.text import harmless as harmless
+from triage.report.text import joined as joined
+from triage.report.text import truncated as truncated
+from triage.report.words import Tone
 
 CALM = "dim"
 GOOD = "green"
@@ -21,6 +24,7 @@ DOUBT = "yellow"
 BAD = "red"
 LABEL = "cyan"
 HEAD = "bold"
+TONES: dict[Tone, str] = {"plain": "", "calm": CALM, "doubt": DOUBT, "bad": BAD}
 
 BAR_CELLS = 10
 
@@ -84,24 +88,9 @@ class ConfidenceBar:
                 text.append(sign.empty_tick if tick else sign.empty, style=CALM)
 
 
-def truncated(share: float) -> str:
-    """Two decimals, cut and not rounded: 0.699 is not shown as having reached 0.70."""
-    return f"{int(share * 100 + 1e-9) / 100:.2f}"
-
-
-def harmless(text: str) -> str:
-    """Text out of a mail, safe on a terminal: one line, no control, format or bidirectional characters."""
-    kept = (" " if c.isspace() else c for c in text if c.isspace() or unicodedata.category(c)[0] != "C")
-    return " ".join("".join(kept).split())
-
-
 def make_console(*, stderr: bool = False) -> Console:
     """A console that never fails for a character the terminal's encoding lacks: it shows `?` instead."""
     stream = sys.stderr if stderr else sys.stdout
     if isinstance(stream, io.TextIOWrapper):
         stream.reconfigure(errors="replace")
     return Console(stderr=stderr, highlight=False, emoji=False, markup=False)
-
-
-def joined(parts: Sequence[str]) -> str:
-    return ", ".join(part for part in parts if part)

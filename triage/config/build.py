@@ -12,6 +12,7 @@ from triage.config.problems import is_there, placed
 from triage.config.secret import Credential, Secret, SecretSpec
 from triage.config.settings import (
     AccountSettings,
+    CorrectionsSettings,
     DecisionSettings,
     HttpSettings,
     LogSettings,
@@ -148,7 +149,7 @@ class _Builder:
 def build_settings(keys: TriageKeys, tree: Tree, sets: Mapping[Path, CategorySet], context: Context) -> Settings:
     """The settings of one checked file; `sets` holds every categories file its accounts name."""
     build = _Builder(tree, context)
-    http, decision = keys.http, keys.decision
+    http, decision, looks = keys.http, keys.decision, keys.corrections
     http_token = build.secret(http.token, ("http", "token")) if http and http.token else None
     chain = tuple(build.provider(entry, i, decision.floor) for i, entry in enumerate(decision.chain))
     accounts = tuple(build.account(each, i, sets, decision.floor) for i, each in enumerate(keys.accounts))
@@ -170,5 +171,6 @@ def build_settings(keys: TriageKeys, tree: Tree, sets: Mapping[Path, CategorySet
         http=HttpSettings(http.listen.host, http.listen.port, http_token) if http else None,
         retention=RetentionSettings(keys.retention.records, keys.retention.receipts),
         record_subjects=keys.record_subjects,
+        corrections=CorrectionsSettings(looks.messages, looks.period, looks.every) if looks else None,
         warnings=tuple(build.warnings),
     )

@@ -50,7 +50,7 @@ def _false_means_off(value: Any) -> Any:
         return {}
     if value is False:
         return None
-    if isinstance(value, dict | HttpKeys):
+    if isinstance(value, dict | Keys):
         return value
     raise problem("must be a block of keys, or false to switch it off")
 
@@ -83,6 +83,12 @@ class HttpKeys(Keys):
 class RetentionKeys(Keys):
     records: Annotated[Duration, between(timedelta(days=1), timedelta(days=3660), "1d to 3660d")] = timedelta(days=90)
     receipts: Annotated[Duration, between(timedelta(days=1), timedelta(days=3660), "1d to 3660d")] = timedelta(days=30)
+
+
+class CorrectionsKeys(Keys):
+    messages: Annotated[int, Field(ge=1, le=5_000)] = 500
+    period: Annotated[Duration, between(timedelta(days=1), timedelta(days=90), "1d to 90d")] = timedelta(days=14)
+    every: Annotated[Duration, between(timedelta(minutes=5), timedelta(days=1), "5m to 1d")] = timedelta(hours=1)
 
 
 class EmbeddedKeys(Keys):
@@ -221,6 +227,7 @@ class TriageKeys(Keys):
     http: Annotated[HttpKeys | None, BeforeValidator(_false_means_off)] = HttpKeys()
     retention: Annotated[RetentionKeys, EmptyMeansDefault] = RetentionKeys()
     record_subjects: bool = False
+    corrections: Annotated[CorrectionsKeys | None, BeforeValidator(_false_means_off)] = CorrectionsKeys()
     decision: Annotated[DecisionKeys, EmptyMeansDefault] = DecisionKeys()
     accounts: Annotated[list[AccountKeys], Field(min_length=1, max_length=10_000)] = Field(
         description="at least one account to sort"

@@ -37,6 +37,16 @@ class RetentionSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class CorrectionsSettings:
+    """How far to look for what people did about decisions: the newest `messages` of the last `period`, in scheduled
+    runs at most once `every` so long."""
+
+    messages: int = 500
+    period: timedelta = timedelta(days=14)
+    every: timedelta = timedelta(hours=1)
+
+
+@dataclass(frozen=True, slots=True)
 class ProviderSettings:
     """One entry of the chain. `archive_floor` is what an archive by this provider needs, never under the general floor.
 
@@ -130,6 +140,7 @@ class Settings:
     http: HttpSettings | None = field(default_factory=HttpSettings)
     retention: RetentionSettings = field(default_factory=RetentionSettings)
     record_subjects: bool = False
+    corrections: CorrectionsSettings | None = field(default_factory=CorrectionsSettings)
     warnings: tuple[str, ...] = ()
 
     @property

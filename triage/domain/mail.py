@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-
 HEADER_FIELDS = (
     "From", "To", "Cc", "Subject", "Date", "Message-ID", "In-Reply-To", "References", "Reply-To", "Sender",
     "Return-Path", "List-Id", "List-Unsubscribe", "List-Unsubscribe-Post", "List-Post", "Feedback-ID", "Precedence",

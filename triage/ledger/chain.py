@@ -43,6 +43,7 @@ class Kind(StrEnum):
     UNDONE = "undone"
     FORGOTTEN = "forgotten"
     PRUNED = "pruned"  # retention cut the chain up to the link that is its subject
+    RECEIPT = "receipt"  # a call of the mail tool; in a chain of its own beside the account's
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,11 +59,15 @@ class CorrectionsPart(JournalPart):
         found: list[Correction] = []
         for some in _portions(decision_ids):
             found += self._corrections(
-                select(corrections).where(corrections.c.decision_id.in_(some)).order_by(corrections.c.at, corrections.c.id)
+                select(corrections)
+                .where(corrections.c.decision_id.in_(some))
+                .order_by(corrections.c.at, corrections.c.id)
             )
         return tuple(found)
 
-    def reviewed(self, account: str, since: datetime, limit: int = 20_000) -> tuple[tuple[Correction, DecisionRecord], ...]:
+    def reviewed(
+        self, account: str, since: datetime, limit: int = 20_000
+    ) -> tuple[tuple[Correction, DecisionRecord], ...]:
         """Corrections found since an instant with the decisions they are about, newest first."""
         statement = (
             select(corrections.c.id.label("correction_id"), *decisions.c)
@@ -81,7 +85,9 @@ class CorrectionsPart(JournalPart):
         """The newest decisions whose label was stored, at most `limit`, newest first."""
         statement = (
             select(decisions)
-            .where(decisions.c.account == account, decisions.c.decided_at >= since, decisions.c.labelled_at.is_not(None))
+            .where(
+                decisions.c.account == account, decisions.c.decided_at >= since, decisions.c.labelled_at.is_not(None)
+            )
             .order_by(decisions.c.decided_at.desc(), decisions.c.id.desc())
             .limit(limit)
         )
@@ -105,7 +111,7 @@ class CorrectionsPart(JournalPart):
         return found
 
     def taken_back(self, account: str, keys: Sequence[str]) -> frozenset[str]:
-        """Those of these fingerprints (of messages, or of Message-IDs) that `triage undo` took back, or was about to."""
+        """Those of these fingerprints (of messages or Message-IDs) that `triage undo` took back, or was about to."""
         kinds = [kind.value for kind in TAKEN_BACK]
         found: set[str] = set()
         for some in _portions([key for key in dict.fromkeys(keys) if key]):
@@ -140,7 +146,9 @@ class CorrectionsPart(JournalPart):
         """All decisions of one message, by its key or its Message-ID's, oldest first."""
         same = or_(decisions.c.message_key == key, decisions.c.message_id_key == key)
         return self._decisions(
-            select(decisions).where(decisions.c.account == account, same).order_by(decisions.c.decided_at, decisions.c.id)
+            select(decisions)
+            .where(decisions.c.account == account, same)
+            .order_by(decisions.c.decided_at, decisions.c.id)
         )
 
     def _corrections(self, statement: Select[tuple[object, ...]]) -> tuple[Correction, ...]:
@@ -152,7 +160,9 @@ def new_correction_id() -> str:
     return secrets.token_hex(12)
 
 
-def _latest(connection: Connection, decision_ids: Iterable[str]) -> Mapping[str, set[tuple[CorrectionKind, str | None]]]:
+def _latest(
+    connection: Connection, decision_ids: Iterable[str]
+) -> Mapping[str, set[tuple[CorrectionKind, str | None]]]:
     """For each decision what its newest record of each kind says."""
     found: dict[str, dict[str, tuple[CorrectionKind, str | None]]] = defaultdict(dict)
     for some in _portions(list(dict.fromkeys(decision_ids))):

@@ -131,7 +131,7 @@ class FiguresPart(Store):
         )
         with self._reading() as connection:
             rows = connection.execute(select(some.c.model, func.count()).group_by(some.c.model)).all()
-        return {model: count for model, count in sorted(rows)}
+        return dict(sorted((row[0], row[1]) for row in rows))
 
     def run_states(self, account: str, since: datetime, until: datetime) -> Mapping[tuple[str, str, str], int]:
         """How many runs by (trigger, state, reason); reason "" where there is none, and for coalesced fires."""

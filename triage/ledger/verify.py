@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, select
+from sqlalchemy import Connection, Row, Select, func, or_, select
 
 from triage.domain.record import RunState
 from triage.ledger.chain import GENESIS, Kind, digest, link_hash
@@ -19,12 +20,28 @@ from triage.ledger.store import Store
 _BATCH = 2_000
 _Teller = Callable[[Row[Any]], Mapping[str, bytes]]
 _RUN_KINDS = (Kind.RUN_FINISHED.value,)
-_CORRECTION_KINDS = tuple(
-    kind.value for kind in (Kind.CORRECTED, Kind.CONFIRMED, Kind.UNDOING, Kind.UNDONE)
-)
+_CORRECTION_KINDS = tuple(kind.value for kind in (Kind.CORRECTED, Kind.CONFIRMED, Kind.UNDOING, Kind.UNDONE))
 _DECISION_KINDS = tuple(
     kind.value for kind in Kind if kind.value not in (*_RUN_KINDS, *_CORRECTION_KINDS) and kind is not Kind.PRUNED
 )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """Links `first` to `last` of a chain whose oldest kept link is `oldest`, and what is wrong with them."""
+
+    first: int
+    last: int
+    oldest: int
+    problems: tuple[str, ...]
+
+    @property
+    def links(self) -> int:
+        return self.last - self.first + 1
+
+    @property
+    def whole(self) -> bool:
+        return self.first == self.oldest
 
 
 class VerifyPart(Store):
@@ -43,6 +60,27 @@ class VerifyPart(Store):
                     break
         return found
 
+    def verify_newest(self, account: str, links: int, limit: int = 100) -> Verified:
+        """As `verify_chain`, over the newest `links` of the chain and the records they tell of; all if they are few.
+
+        The links before are only counted: none is missing. What was changed in their records is found by
+        `verify_chain`.
+        """
+        found: list[str] = []
+        with self._snapshot() as connection:
+            chain = connection.execute(select(chains).where(chains.c.account == account)).one_or_none()
+            if chain is None or chain.seq - chain.base_seq <= links:
+                problems, first = self._problems(connection, account), (chain.base_seq if chain else 0) + 1
+            else:
+                first = chain.seq - links + 1
+                problems = _newest_problems(connection, account, first, chain.seq - chain.base_seq)
+            with closing(problems):
+                for problem in problems:
+                    found.append(problem)
+                    if len(found) == limit:
+                        break
+        return Verified(first, chain.seq if chain else 0, chain.base_seq + 1 if chain else 1, tuple(found))
+
     def _problems(self, connection: Connection, account: str) -> Generator[str]:
         yield from _links(connection, account)
         yield from _subjects(connection, account, "decision", _DECISION_KINDS, _decision_rows(account), _of_decision)
@@ -57,15 +95,43 @@ def _stream(connection: Connection, statement: Select[Any]) -> Iterator[Iterator
         yield iter(result)
 
 
-def _links(connection: Connection, account: str) -> Iterator[str]:
-    """Every link against the one before it, from the base to the end that the account's row names."""
+def _newest_problems(connection: Connection, account: str, first: int, expected: int) -> Generator[str]:
+    """As `_problems`, from link `first` on; `expected` is how many links there must be in all."""
+    held = connection.execute(select(func.count()).select_from(events).where(events.c.account == account)).scalar_one()
+    if held != expected:
+        yield f"account {account}: {held:,} links are there, {expected:,} should be"
+    yield from _links(connection, account, first)
+    here = (events.c.account == account, events.c.seq >= first)
+    began = connection.execute(select(func.min(events.c.at)).where(*here)).scalar_one()
+    told_of = select(events.c.subject).where(*here)
+    newest = {
+        "decision": (_DECISION_KINDS, _decision_rows(account), decisions.c.id, decisions.c.decided_at, _of_decision),
+        "run": (_RUN_KINDS, _run_rows(account), runs.c.id, runs.c.finished_at, _of_run),
+        "correction": (
+            (*_CORRECTION_KINDS, Kind.FORGOTTEN.value),
+            _correction_rows(account),
+            corrections.c.id,
+            corrections.c.at,
+            _of_correction,
+        ),
+    }
+    for noun, (kinds, rows, row_id, at, told_by) in newest.items():
+        rows = rows.where(or_(row_id.in_(told_of.where(events.c.kind.in_(kinds))), at > began))
+        yield from _subjects(connection, account, noun, kinds, rows, told_by, first)
+
+
+def _links(connection: Connection, account: str, first: int = 0) -> Iterator[str]:
+    """Every link against the one before it, from the base (or link `first`) to the end that the account's row names."""
     chain = connection.execute(select(chains).where(chains.c.account == account)).one_or_none()
     if chain is None:
         seq, before, end = 0, GENESIS, (0, GENESIS)
     else:
         seq, before, end = chain.base_seq, chain.base_hash, (chain.seq, chain.hash)
     base, pruned = (seq, before), None
-    statement = select(events).where(events.c.account == account).order_by(events.c.seq)
+    if first > seq + 1:
+        anchor = select(events.c.hash).where(events.c.account == account, events.c.seq == first - 1)
+        seq, before, base = first - 1, connection.execute(anchor).scalar_one_or_none() or b"", (0, GENESIS)
+    statement = select(events).where(events.c.account == account, events.c.seq > seq).order_by(events.c.seq)
     with _stream(connection, statement) as links:
         for link in links:
             if link.seq != seq + 1:
@@ -116,12 +182,21 @@ def _of_run(row: Row[Any]) -> Mapping[str, bytes]:
 
 
 def _subjects(
-    connection: Connection, account: str, noun: str, kinds: tuple[str, ...], rows: Select[Any], told_by: _Teller
+    connection: Connection,
+    account: str,
+    noun: str,
+    kinds: tuple[str, ...],
+    rows: Select[Any],
+    told_by: _Teller,
+    first: int = 0,
 ) -> Iterator[str]:
-    """Rows and links side by side, both in the order of their ids: each must bear the other out."""
+    """Rows and links side by side, both in the order of their ids: each must bear the other out.
+
+    With `first`, links before it are not read: of a record that began before, only what is told here is compared.
+    """
     in_order = (
         select(events.c.subject, events.c.kind, events.c.digest)
-        .where(events.c.account == account, events.c.kind.in_(kinds))
+        .where(events.c.account == account, events.c.kind.in_(kinds), events.c.seq >= first)
         .order_by(events.c.subject, events.c.seq)
     )
     with _stream(connection, in_order) as linked, _stream(connection, rows) as recorded:
@@ -133,7 +208,10 @@ def _subjects(
             elif not links:
                 yield f"{name}: recorded without a link in the chain"
             else:
-                yield from (f"{name}: {what}" for what in _compare(links, told_by(row)))
+                told = told_by(row)
+                if first and Kind.DECIDED in told and Kind.DECIDED not in links:
+                    told = {kind: digest for kind, digest in told.items() if kind in links}
+                yield from (f"{name}: {what}" for what in _compare(links, told))
 
 
 def _side_by_side(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from triage.domain.errors import CommandRefused, MailboxError, MailboxLost
 from triage.domain.mail import Head, MailSource, Part, PartBytes
@@ -22,6 +22,7 @@ _FIELD = re.compile(r"[A-Za-z0-9-]{1,60}")
 _UIDNEXT = re.compile(r"\d+")
 MAX_UID = 2**32 - 1
 HEADER_OCTETS = 65_536
+_SHORTEST_S = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +44,23 @@ class ImapReader:
         self._settings = settings
         self._clock = clock
         self._session: Session | None = None
+        self._limit_s = settings.command_timeout_s
+
+    def allow(self, seconds: float) -> None:
+        """From now on no command, and no connecting, may take longer than this (nor than the account's own limits)."""
+        self._limit_s = max(_SHORTEST_S, seconds)
+        if self._session is not None:
+            self._session.wire.limit(min(self._limit_s, self._settings.command_timeout_s))
 
     def open(self) -> None:
         """Connect and log in, unless connected. Raises LoginRefused, MailboxRefused, MailboxBusy, MailboxLost."""
         if self._session is None or self._session.wire.closed:
-            self._session = Session(connect(self._settings, self._clock), "")
+            limited = replace(
+                self._settings,
+                connect_timeout_s=min(self._limit_s, self._settings.connect_timeout_s),
+                command_timeout_s=min(self._limit_s, self._settings.command_timeout_s),
+            )
+            self._session = Session(connect(limited, self._clock), "")
 
     def close(self) -> None:
         session, self._session = self._session, None

@@ -13,7 +13,7 @@ import re
 import socket
 import ssl
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from triage.domain.errors import MailboxError, MailboxLost, MailboxRefused
@@ -178,6 +178,10 @@ class Wire:
                 self._send((pending.pop() if pending else b"") + _CRLF)
 
             return self._answers({tag: "AUTHENTICATE"}, go_on)[0]
+
+    def limit(self, command_s: float) -> None:
+        """Bound the answer to each following command."""
+        self._timeouts = replace(self._timeouts, command_s=command_s)
 
     def idle(self, seconds: float, stop: Callable[[], bool]) -> bool:
         """IDLE (RFC 2177) until the server tells of new messages (True), `stop` says so or the time has passed.

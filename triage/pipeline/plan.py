@@ -11,6 +11,7 @@ from typing import Protocol
 from triage.domain.category import CategorySet
 from triage.domain.decision import Question
 from triage.domain.record import DecisionRecord, Run, StepRecord, Trigger
+from triage.pipeline.corrections import Corrections, LookTerms
 from triage.policy.judge import Policy
 from triage.ports import Clock, Decider, Journal, Mailbox
 
@@ -42,6 +43,7 @@ class AccountPlan:
     remembered_since: datetime = EVER
     label_on_outage: bool = False
     record_subjects: bool = False
+    look: LookTerms | None = None
 
     def for_run(self, run: Run) -> AccountPlan:
         """The plan with what this run asks for on its own: a smaller batch, preview, or mail older than `since`."""
@@ -81,6 +83,7 @@ class Tools:
     journal: Journal
     clock: Clock
     log: RunLog
+    corrections: Corrections | None = None
 
 
 class LeaseGuard(Protocol):

@@ -6,12 +6,12 @@ message now decides: the mailbox is read, never the ledger believed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from triage.domain.category import CategorySet
 from triage.domain.mail import Head
 from triage.domain.record import DecisionRecord
-from triage.pipeline.plan import RunScope
 
 
 @dataclass(slots=True)
@@ -32,15 +32,22 @@ class Recovery:
 
 
 def plan_recovery(
-    unfinished: Sequence[DecisionRecord], now: dict[int, Head], inbox: str, uidvalidity: int, scope: RunScope
+    unfinished: Sequence[DecisionRecord],
+    now: Mapping[int, Head],
+    inbox: tuple[str, int],
+    categories: CategorySet,
+    *,
+    archives: bool,
 ) -> Recovery:
-    """Decide, from the flags of the messages as they are `now`, what becomes of each unfinished decision. Pure."""
+    """Decide, from the flags of the messages as they are `now`, what becomes of each unfinished decision. Pure.
+
+    `inbox` is its name and UIDVALIDITY; `archives` says whether this run may archive at all.
+    """
     out = Recovery()
-    categories = scope.plan.categories
     for record in unfinished:
         ref = record.ref
-        if (ref.mailbox, ref.uidvalidity) != (inbox, uidvalidity):
-            out.close(record, "uidvalidity_changed" if ref.mailbox == inbox else "inbox_changed")
+        if (ref.mailbox, ref.uidvalidity) != inbox:
+            out.close(record, "uidvalidity_changed" if ref.mailbox == inbox[0] else "inbox_changed")
             continue
         head = now.get(ref.uid)
         if head is None:
@@ -63,7 +70,7 @@ def plan_recovery(
                 out.labelled.append(record)
             if not record.archive:
                 continue
-            if not scope.plan.archives:
+            if not archives:
                 out.close(record, "archiving_off")
             elif untouched(record, head, categories.label(record.label_id)):
                 out.to_archive.append(record)

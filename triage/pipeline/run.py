@@ -10,11 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from triage.domain.correction import BY_A_PERSON
 from triage.domain.decision import Ruling
-from triage.domain.errors import KeywordsRefused, MailboxLost
+from triage.domain.errors import KeywordsRefused, MailboxError, MailboxLost
 from triage.domain.mail import Head, MailSource, MessageRef, PreparedMail
-from triage.domain.record import DecisionRecord
+from triage.domain.record import DecisionRecord, Trigger
 from triage.pipeline.ancestry import decided_candidate, gather_threads
+from triage.pipeline.corrections import WordsBefore, is_due, look_for_corrections, words_before
 from triage.pipeline.plan import Counts, RunScope, add_counts
 from triage.pipeline.records import decision_record
 from triage.pipeline.recover import plan_recovery
@@ -38,6 +40,7 @@ class Batch:
 
     heads: dict[int, Head]
     gathered: Gathered
+    before: WordsBefore = field(default_factory=WordsBefore)
     decided: dict[int, DecisionRecord] = field(default_factory=dict)
     candidates: dict[int, Candidate] = field(default_factory=dict)
 
@@ -69,6 +72,7 @@ def execute(scope: RunScope, counts: Counts) -> None:
             scope.tools.log.event("reconnecting", reason=lost.code, detail=str(lost))
             scope.tools.mailbox.close()
             _body(scope, counts, taken)
+        _look_back(scope)
     finally:
         scope.tools.mailbox.close()
 
@@ -103,6 +107,25 @@ def _body(scope: RunScope, counts: Counts, taken: set[MessageRef]) -> None:
         add_counts(counts, write_back(scope, list(batch.decided.values()), batch.heads))
 
 
+def _look_back(scope: RunScope) -> None:
+    """Now and then, at the end of a scheduled run: what did people do about earlier decisions? It never fails a run."""
+    tools, plan = scope.tools, scope.plan
+    if tools.corrections is None or plan.look is None or scope.run.trigger is not Trigger.SCHEDULE:
+        return
+    now = tools.clock.now()
+    if scope.stop.is_set() or not plan.writes or not is_due(tools.corrections, plan.account, plan.look, now):
+        return
+    with step(scope, "review") as found:
+        try:
+            looked = look_for_corrections(
+                tools.mailbox, tools.corrections, plan.account, plan.categories, plan.look, now
+            )
+        except MailboxError as failure:
+            tools.log.event("review_failed", reason=failure.code, detail=str(failure))
+            return
+        found.update(messages=looked.seen, corrections=sum(c.kind in BY_A_PERSON for c in looked.found))
+
+
 def require_labels_kept(facts: MailboxFacts) -> None:
     """Refuse to pay for decisions that the mailbox cannot keep. Raises KeywordsRefused."""
     if facts.read_only:
@@ -123,10 +146,11 @@ def _recover(scope: RunScope, facts: MailboxFacts, room: int, counts: Counts) ->
     unfinished = tools.journal.unfinished(scope.plan.account)
     if not unfinished:
         return frozenset()
+    inbox = (facts.inbox, facts.uidvalidity)
     with step(scope, "recover") as found:
-        here = [r.ref.uid for r in unfinished if (r.ref.mailbox, r.ref.uidvalidity) == (facts.inbox, facts.uidvalidity)]
+        here = [r.ref.uid for r in unfinished if (r.ref.mailbox, r.ref.uidvalidity) == inbox]
         heads = dict(tools.mailbox.flags_of(here)) if here else {}
-        recovery = plan_recovery(unfinished, heads, facts.inbox, facts.uidvalidity, scope)
+        recovery = plan_recovery(unfinished, heads, inbox, scope.plan.categories, archives=scope.plan.archives)
         now = tools.clock.now()
         for reason, ids in recovery.closed.items():
             tools.journal.mark_closed(ids, reason, now)
@@ -157,8 +181,16 @@ def _gather(scope: RunScope, inbox: str, uids: tuple[int, ...]) -> Batch:
         heads = dict(scope.tools.mailbox.fetch_heads(uids))
         mails = {uid: read_thread_headers(head.headers) for uid, head in heads.items()}
         gathered = gather_threads(scope, inbox, heads, mails)
+        before = words_before(
+            scope.tools.corrections,
+            scope.plan.account,
+            heads,
+            mails,
+            scope.tools.clock.now(),
+            record=scope.plan.writes,
+        )
         found.update(heads=len(heads), gone=len(uids) - len(heads), ancestors=sum(map(len, gathered.found.values())))
-    return Batch(heads, gathered)
+    return Batch(heads, gathered, before)
 
 
 def _decide(scope: RunScope, batch: Batch, counts: Counts) -> None:
@@ -173,6 +205,7 @@ def _decide(scope: RunScope, batch: Batch, counts: Counts) -> None:
         settled: dict[int, DecisionRecord] = {}
         for uid, word in round_.inherited.items():
             verdict = judge_inherited(word.ancestor, scope.plan.policy, word.archive_floor, word.keep_reason)
+            verdict = batch.before.bind(uid, verdict)
             settled[uid] = decision_record(scope, batch.heads[uid], batch.mails[uid], verdict, ancestor=word.ancestor)
         _settle(scope, batch, settled, counts)
         asks = dict(round_.to_ask)

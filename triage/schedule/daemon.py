@@ -132,7 +132,7 @@ class Daemon:
                     continue
             except LedgerError as error:
                 self._log.warning("ledger_failed", detail=str(error))
-            except Exception as error:  # noqa: BLE001 - a worker that dies silently is a service that stopped
+            except BaseException as error:  # noqa: BLE001 - a worker that dies silently is a service that stopped
                 self._log.error("worker_failed", detail=type(error).__name__, exc_info=error)
             with self._wake:
                 if not self._work_waits and not self._stop.is_set():

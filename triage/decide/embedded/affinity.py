@@ -10,9 +10,10 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from triage.decide.embedded import text as t
-from triage.decide.embedded.features import sender_parts
+from triage.decide.embedded.sender import sender_parts
 from triage.domain.decision import Option
 from triage.domain.mail import PreparedMail
 
@@ -127,7 +128,7 @@ def _weigh(words: Sequence[str], rarity: Mapping[str, float]) -> dict[str, float
 
 
 def _pairs(words: Sequence[str], rarity: Mapping[str, float]) -> Iterable[tuple[str, str]]:
-    for first, second in zip(words, words[1:], strict=False):
+    for first, second in pairwise(words):
         if min(rarity.get(first, _UNKNOWN), rarity.get(second, _UNKNOWN)) > _COMMON and first[0] != "0" != second[0]:
             yield first[:_STEM], second[:_STEM]
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import resources
+from itertools import pairwise
 
 from triage.decide.embedded import text as t
 from triage.decide.embedded.phrases import Phrases, parse
@@ -25,16 +26,35 @@ SUSPICIOUS = -1.0
 
 _SENTENCE_END = re.compile(r"(?<=[.!?:;])[\s\"'»”)\]]+(?=\S)|\n+")
 _SPACED = re.compile(r"\b(?:[^\W\d_] {1,2}){5,}[^\W\d_]\b")
-_MARKS: tuple[tuple[str, re.Pattern[str]], ...] = (
-    ("role_tag", re.compile(r"\[/?(?:system|sistema|inst|assistant|user|tool_?\w*)\b[^\]\n]{0,60}\]|<\|[^|>\n]{0,30}\|>", re.I)),
-    ("markup_tag", re.compile(r"</?(?:system|assistant|user|instructions?|tool_?\w*|prompt|email)\b[^>\n]{0,80}>|<!--", re.I)),
-    ("speaker", re.compile(r"(?:^|[\n\"*.] ?)(?:system|sistema|assistant|asistente|override|priority task)\b[^.:\n]{0,24}:", re.I)),
-    ("heading", re.compile(r"^\s*#{2,}|\*{3,}|\b[A-Z]{4,} [A-Z]{4,}\b", re.M)),
-    ("assignment", re.compile(r"\b(?:category|categor[ií]a|confidence|confianza|priority|label|role|folder)\"?\s*[=:]\s*[\"']?\w", re.I)),
-    ("function", re.compile(r"\b[a-z]+_[a-z_]+\b|\b[a-z_]{3,}\([^)\n]{0,60}\)|\{\s*\"")),
-    ("encoded", re.compile(r"\b[A-Za-z0-9+/]{28,}={0,2}(?![\w/])|\bbase ?64\b", re.I)),
-    ("target", re.compile(r"[\w.+-]+@[\w-]+\.[\w.]+|https?://|\[link", re.I)),
-)  # fmt: skip
+_MARKS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
+    (name, re.compile(pattern, flags))
+    for name, flags, pattern in (
+        (
+            "role_tag",
+            re.I,
+            r"\[/?(?:system|sistema|inst|assistant|user|tool_?\w*)\b[^\]\n]{0,60}\]|<\|[^|>\n]{0,30}\|>",
+        ),
+        (
+            "markup_tag",
+            re.I,
+            r"</?(?:system|assistant|user|instructions?|tool_?\w*|prompt|email)\b[^>\n]{0,80}>|<!--",
+        ),
+        (
+            "speaker",
+            re.I,
+            r"(?:^|[\n\"*.] ?)(?:system|sistema|assistant|asistente|override|priority task)\b[^.:\n]{0,24}:",
+        ),
+        ("heading", re.M, r"^\s*#{2,}|\*{3,}|\b[A-Z]{4,} [A-Z]{4,}\b"),
+        (
+            "assignment",
+            re.I,
+            r"\b(?:category|categor[ií]a|confidence|confianza|priority|label|role|folder)\"?\s*[=:]\s*[\"']?\w",
+        ),
+        ("function", 0, r"\b[a-z]+_[a-z_]+\b|\b[a-z_]{3,}\([^)\n]{0,60}\)|\{\s*\""),
+        ("encoded", re.I, r"\b[A-Za-z0-9+/]{28,}={0,2}(?![\w/])|\bbase ?64\b"),
+        ("target", re.I, r"[\w.+-]+@[\w-]+\.[\w.]+|https?://|\[link"),
+    )
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +79,8 @@ class Finder:
 
     def find(self, subject: str, body: str) -> Finding:
         """The worst window of a mail."""
-        worst, roles = self.bias, ()
+        worst = self.bias
+        roles: tuple[str, ...] = ()
         for names in windows(subject, body):
             logit = self.logit(window_features(names))
             if logit > worst:
@@ -86,7 +107,7 @@ def windows(subject: str, body: str) -> Iterator[Window]:
     sentences = [_read(s) for s in _SENTENCE_END.split(text) if s.strip()]
     if len(sentences) == 1:
         sentences.append(Window(frozenset(), frozenset()))
-    for first, second in zip(sentences, sentences[1:], strict=False):
+    for first, second in pairwise(sentences):
         roles = first.roles | second.roles
         if len(roles) > 1:
             yield Window(roles, first.details | second.details)
@@ -112,7 +133,7 @@ def _read(sentence: str) -> Window:
     words = t.words(t.fold(sentence), SENTENCE_WORDS)
     roles = frozenset(lexicon().count(words))
     details = {f"w:{word}" for word in words}
-    details.update(f"w:{first} {second}" for first, second in zip(words, words[1:], strict=False))
+    details.update(f"w:{first} {second}" for first, second in pairwise(words))
     details.update(f"mark:{name}" for name, pattern in _MARKS if pattern.search(sentence))
     return Window(roles, frozenset(details))
 

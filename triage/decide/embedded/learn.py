@@ -185,9 +185,7 @@ def _weights(targets: Sequence[Mapping[str, float]], archiving: frozenset[str]) 
     for option in set(options):
         share = sum(w for o, w in zip(options, weights, strict=True) if o == option) / total
         if share > LARGEST_SHARE:
-            weights = [
-                w * LARGEST_SHARE / share if o == option else w for o, w in zip(options, weights, strict=True)
-            ]
+            weights = [w * LARGEST_SHARE / share if o == option else w for o, w in zip(options, weights, strict=True)]
     return weights
 
 
@@ -202,7 +200,9 @@ def _leave_out(samples: Sequence[Sample], groups: Sequence[str], archiving: froz
         rest = [s for n, s in enumerate(samples) if n not in set(out)]
         learned = _learned(fit_residuals(rest), rest, archiving, cap) if rest else None
         for n in out:
-            judged[n] = learned.shift(samples[n].values, samples[n].probabilities) if learned else samples[n].probabilities
+            judged[n] = (
+                learned.shift(samples[n].values, samples[n].probabilities) if learned else samples[n].probabilities
+            )
     return _count(judged, samples, archiving)
 
 
@@ -212,9 +212,7 @@ def _count(judged: Iterable[Mapping[str, float]], samples: Sequence[Sample], arc
         choice = max(sorted(probabilities), key=lambda o: probabilities[o])
         sure = _confidence(probabilities)
         right += sample.target[choice] > 0
-        wrong += (
-            choice in archiving and sure >= ARCHIVE_FLOOR and not sample.vetoed and not sample.archivable
-        )
+        wrong += choice in archiving and sure >= ARCHIVE_FLOOR and not sample.vetoed and not sample.archivable
     return Trial(right, wrong)
 
 
@@ -239,8 +237,5 @@ def _learned(
             row = shifts.setdefault(name, {})
             for option, weight in dual.items():
                 row[option] = row.get(option, 0.0) + weight * value
-    kept = {
-        name: row for name, row in shifts.items() if max(abs(weight) for weight in row.values()) >= SMALLEST_SHIFT
-    }
+    kept = {name: row for name, row in shifts.items() if max(abs(weight) for weight in row.values()) >= SMALLEST_SHIFT}
     return LearnedWeights(kept, archiving, cap)
-

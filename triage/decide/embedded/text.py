@@ -19,13 +19,15 @@ _MONEY = re.compile(
 )
 _WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]{1,3})?|\d+(?:[.,:/-]\d+)*|%")
 _QUOTE_HEAD = re.compile(
-    r"^\s*(?:-{2,} ?(?:original message|mensaje original|urspr\w+ nachricht|message d'origine|mensagem original) ?-{2,}.*"
+    r"^\s*(?:-{2,} ?(?:original message|mensaje original|urspr\w+ nachricht|message d'origine|mensagem original)"
+    r" ?-{2,}.*"
     r"|(?:on|el|am|le|em) .{6,120}(?:wrote|escribi[oó]|schrieb|écrit|escreveu)\W*)$",
     re.I,
 )
 _OLD_HEADER = re.compile(
     r"^[ \t]*-{3,} ?forwarded\b.*$|^[ \t]*(?:to|from|sent|de|von|an|para|enviado):[^\n]*\n(?:[^\n]*\n){0,5}?"
-    r"[ \t]*(?:cc|date|sent|to|subject|asunto|betreff|fecha):[^\n]*\n(?:[^\n]*\n){0,8}?[ \t]*(?:subject|asunto|betreff):",
+    r"[ \t]*(?:cc|date|sent|to|subject|asunto|betreff|fecha):[^\n]*\n(?:[^\n]*\n){0,8}?"
+    r"[ \t]*(?:subject|asunto|betreff):",
     re.I | re.M,
 )
 _LEAST_OWN = 20

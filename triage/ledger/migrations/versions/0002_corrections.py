@@ -1,4 +1,6 @@
-"""Corrections: what became of decisions afterwards."""
+"""Corrections: what became of decisions afterwards; indexes for the audit and the report."""
+
+from typing import Any
 
 import sqlalchemy as sa
 from alembic import op
@@ -10,6 +12,19 @@ depends_on = None
 
 KEY = sa.String().with_variant(sa.String(collation="C"), "postgresql")
 BIG_INT = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
+DOUBTFUL = (
+    "archived_at IS NOT NULL AND (confidence < floor OR confidence < archive_floor OR NOT archive "
+    "OR labelled_at IS NULL)"
+)
+UNANSWERED = (
+    "(outcome IN ('applied', 'below_floor') AND (provider IS NULL OR model IS NULL OR chain_position IS NULL "
+    "OR probabilities = '{}' OR confidence < 0 OR confidence > 1)) "
+    "OR (outcome = 'inherited' AND (inherited_from IS NULL OR inherited_source IS NULL))"
+)
+
+
+def where(condition: str) -> dict[str, Any]:
+    return {"sqlite_where": sa.text(condition), "postgresql_where": sa.text(condition)}
 
 
 def upgrade() -> None:
@@ -39,6 +54,8 @@ def upgrade() -> None:
         [
             "account", "decided_at", "label_id", "choice", "outcome", "provider", "chain_position",
             "confidence", "latency_ms", "input_tokens", "question_tokens", "output_tokens", "cost_usd", "links_removed",
-            "labelled_at", "archived_at", "recovered_by", "closed_reason", "sender_domain",
+            "labelled_at", "archived_at", "recovered_by", "closed_reason", "sender_domain", "run_id",
         ],
     )  # fmt: skip
+    op.create_index("ix_decisions_doubtful", "decisions", ["account", "decided_at"], **where(DOUBTFUL))
+    op.create_index("ix_decisions_unanswered", "decisions", ["account", "decided_at"], **where(UNANSWERED))

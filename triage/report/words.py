@@ -1,14 +1,18 @@
-"""What became of a message, in words for people."""
+"""What became of a message, in words for people: the same on a terminal and on a page. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from typing import Literal
 
-from triage.cli import theme
 from triage.domain.category import HIJACK_ID
 from triage.domain.decision import Outcome
 from triage.domain.record import DecisionRecord
+from triage.report.text import joined, truncated
+
+Tone = Literal["plain", "calm", "doubt", "bad"]
+"""How a fate is to look, whatever it is shown on."""
 
 _CLOSED = {
     "gone": "gone from the inbox meanwhile",
@@ -27,12 +31,12 @@ _HELD = {
 
 @dataclass(frozen=True, slots=True)
 class Fate:
-    """What became of a message: one word for a narrow column, a few for a wide one, a style, and which group of
+    """What became of a message: one word for a narrow column, a few for a wide one, a tone, and which group of
     "what stayed" it belongs to ("" if it left the inbox)."""
 
     short: str
     long: str
-    style: str
+    tone: Tone
     group: str
 
 
@@ -50,12 +54,12 @@ def fate(decision: DecisionRecord, archiving: Collection[str] = ()) -> Fate:
         return _preview(decision, archiving)
     if decision.labelled_at is None:
         why = _CLOSED.get(decision.closed_reason or "", decision.closed_reason or "not written yet")
-        return Fate("not written", spaced(why), theme.CALM, OPEN)
+        return Fate("not written", spaced(why), "calm", OPEN)
     if decision.archived_at is not None:
-        return Fate("archived", _archived(decision), theme.CALM, "")
+        return Fate("archived", _archived(decision), "calm", "")
     if decision.archive:
         closed = decision.closed_reason
-        return Fate("kept", _CLOSED.get(closed or "", "archive still to come"), theme.DOUBT, HELD)
+        return Fate("kept", _CLOSED.get(closed or "", "archive still to come"), "doubt", HELD)
     return _kept(decision, archiving)
 
 
@@ -67,10 +71,10 @@ def held_back(decision: DecisionRecord) -> tuple[str, str]:
     """Why a message with an archiving label stayed: in two words, and in a few more."""
     codes = _held_codes(decision)
     if codes:
-        return _HELD[codes[0]][0], theme.joined([_HELD[code][1] for code in codes])
+        return _HELD[codes[0]][0], joined([_HELD[code][1] for code in codes])
     if decision.confidence < decision.archive_floor:
         floor = f"under {decision.archive_floor:.2f}"
-        return floor, f"{theme.truncated(decision.confidence)} is {floor}"
+        return floor, f"{truncated(decision.confidence)} is {floor}"
     return "archive off", "this account does not archive"
 
 
@@ -92,9 +96,9 @@ def _held_codes(decision: DecisionRecord) -> list[str]:
 def _preview(decision: DecisionRecord, archiving: Collection[str]) -> Fate:
     reaches = decision.confidence >= decision.archive_floor and not _held_codes(decision)
     if decision.archive or (decision.label_id in archiving and reaches):
-        return Fate("would go", "would be archived", theme.CALM, "")
+        return Fate("would go", "would be archived", "calm", "")
     kept = _kept(decision, archiving)
-    return Fate("would stay", kept.long, kept.style, kept.group)
+    return Fate("would stay", kept.long, kept.tone, kept.group)
 
 
 def _archived(decision: DecisionRecord) -> str:
@@ -108,17 +112,17 @@ def _archived(decision: DecisionRecord) -> str:
 def _kept(decision: DecisionRecord, archiving: Collection[str]) -> Fate:
     match decision.outcome:
         case Outcome.BELOW_FLOOR:
-            return Fate("unsure", "unsure: stays in inbox", theme.DOUBT, UNSURE)
+            return Fate("unsure", "unsure: stays in inbox", "doubt", UNSURE)
         case Outcome.UNUSABLE_ANSWER:
-            return Fate("no answer", "no usable answer", theme.BAD, OPEN)
+            return Fate("no answer", "no usable answer", "bad", OPEN)
         case Outcome.CHAIN_FAILED:
-            return Fate("no answer", "nobody could decide", theme.BAD, OPEN)
+            return Fate("no answer", "nobody could decide", "bad", OPEN)
     if decision.reason == "none_of_these":
-        return Fate("unsure", "nothing fits: stays", theme.DOUBT, UNSURE)
+        return Fate("unsure", "nothing fits: stays", "doubt", UNSURE)
     if decision.label_id == HIJACK_ID:
-        return Fate("kept", "kept: do not trust it", theme.BAD, SUSPECT)
+        return Fate("kept", "kept: do not trust it", "bad", SUSPECT)
     if decision.label_id in archiving:
-        return Fate("held back", f"held back: {held_back(decision)[0]}", theme.DOUBT, HELD)
+        return Fate("held back", f"held back: {held_back(decision)[0]}", "doubt", HELD)
     if decision.outcome is Outcome.INHERITED:
-        return Fate("kept", "kept with thread", "", NEEDS)
-    return Fate("kept", "kept", "", NEEDS)
+        return Fate("kept", "kept with thread", "plain", NEEDS)
+    return Fate("kept", "kept", "plain", NEEDS)

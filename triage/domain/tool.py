@@ -1,4 +1,4 @@
-"""What the ledger keeps of runs, waits, claims and receipts, as values. None of it holds a body, a link or a code."""
+"""What is kept of the mail tool's runs, waits, claims and receipts, as values. None holds a body, a link or a code."""
 
 from __future__ import annotations
 
@@ -7,6 +7,14 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from triage.domain.mail import MessageRef
+
+
+class ToolRefused(Exception):
+    """The ledger does not do what was asked, for a reason the caller must hear; `reason` is a code."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +78,7 @@ class WaitRecord:
     started_at: datetime
     start_delay_ms: int = 0
     spent_ms: int = 0
+    slots_done: int = 0
     polls_used: int = 0
     polls_failed: int = 0
     state: str = "pending"
