@@ -65,7 +65,7 @@ class App:
         """The providers in order, shared by every account: one pool of connections, one day's spending."""
         decision = self.settings.decision
         return Chain(
-            [self._link(i, p) for i, p in enumerate(decision.chain)],
+            self.links(),
             clock=self.clock,
             breakers=self.ledger,
             spend=SpendGuard(self._spent_today, decision.spend_cap_usd_per_day),
@@ -195,6 +195,10 @@ class App:
             max_options=settings.max_options,
             connections=self.settings.decision.concurrency,
         )
+
+    def links(self) -> list[Link]:
+        """The providers of the chain, in order, as adapters of their own. Raises ConfigError."""
+        return [self._link(i, p) for i, p in enumerate(self.settings.decision.chain)]
 
     def _kept_mailbox(self, account: AccountSettings) -> ImapMailbox:
         """The same object for every run of an account, which remembers where its unsorted mail begins. Runs of one

@@ -57,7 +57,7 @@ def triage(directory: Path, *arguments: str, password: str | None) -> tuple[int,
 CASES = [
     ("port: ", "prot: ", "triage.yaml", "did you mean port?"),
     ("schedule: {cron: ", "schedule: {cron: '61 * * * *', x: ", "triage.yaml", "61"),
-    ("schedule: {", "schedule: {timezone: Mars/Olympus}  # {", "triage.yaml", "Mars/Olympus"),
+    ("schedule: {", "schedule: {timezone: Mars/Olympus}  # {", "triage.yaml", "Europe/Madrid"),
     ("batch: 20", "batch: 21", "triage.yaml", "20"),
     ('host: "127.0.0.1"', "host: imap.example.com", "triage.yaml", "loopback"),
     ("- id: conversation", "- id: action-required", "categories.yaml", "already"),

@@ -67,10 +67,15 @@ class Terms:
     window: Window
     subject_contains: str | None = None
     rule: str | None = None
+    tie: str = "ambiguous"
 
     @property
     def fields(self) -> tuple[str, ...]:
-        return (*FIELDS, self.accept.header.name) if self.accept.header else FIELDS
+        """The header fields to fetch of a candidate."""
+        names = [self.accept.header.name] if self.accept.header else []
+        if self.tie.startswith("by_header:"):
+            names.append(self.tie.partition(":")[2])
+        return (*FIELDS, *names)
 
     @property
     def name(self) -> str:

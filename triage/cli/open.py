@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import date
 from typing import Any
 
 from triage import logs
@@ -13,6 +14,8 @@ from triage.bootstrap import App
 from triage.config.load import find_config_dir, load
 from triage.config.settings import AccountSettings, Settings
 from triage.domain.errors import ConfigError
+
+EVER = date(1970, 1, 1)
 
 
 def load_settings(config: str | None, *, quiet: bool = False) -> Settings:

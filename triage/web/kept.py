@@ -15,8 +15,6 @@ from typing import Generic, TypeVar, cast
 from triage.ports import Clock
 
 T = TypeVar("T")
-REST = 20.0
-"""A search is repeated after so many times its own length at the soonest: at most a twentieth of a core goes to it."""
 PATIENCE_S = 20.0
 
 
@@ -47,10 +45,14 @@ class _Entry:
 
 
 class Kept:
-    """Answers by key, the least recently asked for given up first. Safe from any number of threads."""
+    """Answers by key, the least recently asked for given up first. Safe from any number of threads.
 
-    def __init__(self, clock: Clock, most: int = 256, at_once: int = 2) -> None:
-        self._clock, self._most = clock, most
+    A search is repeated after `rest` times its own length at the soonest: with 20 at most a twentieth of the time goes
+    to it. `at_once` bounds the searches under way.
+    """
+
+    def __init__(self, clock: Clock, *, rest: float = 20.0, most: int = 256, at_once: int = 2) -> None:
+        self._clock, self._rest, self._most = clock, rest, most
         self._entries: OrderedDict[Hashable, _Entry] = OrderedDict()
         self._changed = threading.Condition()
         self._searches = threading.Semaphore(at_once)
@@ -94,12 +96,12 @@ class Kept:
             ended = self._clock.monotonic()
         with self._changed:
             entry.seen, entry.error, entry.searching = seen, error, False
-            entry.fresh_until = ended + max(fresh_s, REST * (ended - started))
+            entry.fresh_until = ended + max(fresh_s, self._rest * (ended - started))
             self._changed.notify_all()
 
 
 def _told(entry: _Entry) -> Seen[T]:
     if entry.error is not None:
-        raise entry.error
+        raise entry.error.with_traceback(None)
     assert entry.seen is not None
     return cast("Seen[T]", entry.seen)
