@@ -3,8 +3,8 @@
 
     python bench/embedded.py [--data DIR] [--learning] [--corrections N] [--draws N]
 
-Without --learning only the standard library and triage are needed; with it the `train` group, for each mailbox is judged
-by weights that never saw its sources. Exit 1 if a demanded figure is missed.
+--learning needs the `train` group, for each mailbox is judged by weights that never saw its sources. Exit 1 if a
+demanded figure is missed.
 """
 
 from __future__ import annotations
@@ -37,9 +37,12 @@ ARCHIVING = frozenset({"notification", "receipt", "newsletter", "promotion", "sp
 MAILBOXES = {
     "work": {"enron"},
     "lists": {"spamassassin"},
-    "modern": {"synthetic", "circuit-maintenance", "sisimai-bounces", "bipia", "banorte-email-scraper",
-               "ha-mail-and-packages", "kde-kitinerary", "bitcoin-optech", "juriscraper-nef"},
+    "systems": {"circuit-maintenance", "sisimai-bounces", "bipia", "banorte-email-scraper", "ha-mail-and-packages",
+                "kde-kitinerary", "bitcoin-optech", "juriscraper-nef"},
 }  # fmt: skip
+UNSEEN = "work"
+"""The mailbox of which no kind of mail is in training: the one the demanded gain is asked of."""
+
 LOAD_CODE = """
 import time, zlib
 from triage.decide.embedded import cues, injection, weights
@@ -100,7 +103,7 @@ def measure_learning(folder: Path, corrections: int, draws: int) -> bool:
     from scripts.train.fit import fit_weights, see
 
     seen = [see(example) for example in load_examples(folder)]
-    gains, wrong = [], [0, 0]
+    gains, wrong = {}, [0, 0]
     for name, sources in MAILBOXES.items():
         box = [s.example for s in seen if s.example.evaluated and s.example.family in sources]
         weights = fit_weights(
@@ -114,14 +117,14 @@ def measure_learning(folder: Path, corrections: int, draws: int) -> bool:
         before, after = (statistics.mean(pair[n] for pair in tally.accuracy) for n in (0, 1))
         away = [sum(pair[n] for pair in tally.archived) for n in (0, 1)]
         wrong = [wrong[n] + away[n] for n in (0, 1)]
-        gains.append(after - before)
+        gains[name] = after - before
         print(
             f"{name}: {corrections} corrections, accuracy {before:.3f} -> {after:.3f}, wrongly archived "
             f"{away[0]} -> {away[1]} of {tally.protected}, kept {tally.kept} of {draws} fits"
         )
-    mean = statistics.mean(gains)
-    print(f"mean gain {mean:+.3f} (demanded >= 0.10), wrongly archived {wrong[0]} -> {wrong[1]} (must not rise)")
-    return mean >= 0.10 and wrong[1] <= wrong[0]
+    gain = gains[UNSEEN]
+    print(f"gain on {UNSEEN} {gain:+.3f} (demanded >= 0.10), wrongly archived {wrong[0]} -> {wrong[1]} (must not rise)")
+    return gain >= 0.10 and wrong[1] <= wrong[0] and min(gains.values()) >= 0.0
 
 
 def _one_draw(box, base, weights, answers, corrections, draw, tally):  # type: ignore[no-untyped-def]

@@ -1,10 +1,10 @@
 """What a schedule of many accounts costs one server.
 
-    python bench/schedule.py [--accounts 10000] [--seconds 20] [--url postgresql://...]
+    python bench/schedule.py [--accounts 10000] [--seconds 20] [--urls postgresql://... postgresql://...]
 
 Three figures: how long the timetable takes to wake from a week's sleep, what share of a core a daemon uses while
 nothing is due, and what a whole fire (every account at once) costs the server that puts it into the queue and one that
-comes second. Without --url a throw-away PostgreSQL is started. Exit 1 if the idle share is above 5 percent.
+comes second. Without --urls a throw-away PostgreSQL is started. Exit 1 if the idle share is above 5 percent.
 """
 
 from __future__ import annotations
@@ -23,8 +23,6 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 import structlog  # noqa: E402
-from services.postgres import PostgresServer, find_programs  # noqa: E402
-
 from triage.clock import SystemClock  # noqa: E402
 from triage.ledger.ledger import SqlLedger, open_ledger  # noqa: E402
 from triage.schedule.cron import Cron  # noqa: E402
@@ -32,6 +30,8 @@ from triage.schedule.daemon import Daemon  # noqa: E402
 from triage.schedule.firing import put_fire  # noqa: E402
 from triage.schedule.timetable import Fire, FireTimes, Timetable  # noqa: E402
 from triage.schedule.worker import Workplace  # noqa: E402
+
+from services.postgres import PostgresServer, find_programs  # noqa: E402
 
 MOST_IDLE = 0.05
 INTERVAL_S = 300
@@ -85,7 +85,8 @@ def idle(ledger: SqlLedger, accounts: int, seconds: float) -> float:
 def fire_all(ledger: SqlLedger, accounts: int, when: datetime) -> tuple[float, float]:
     """Seconds of wall time and of our own CPU to put one fire of every account into the queue."""
     begin, cpu = time.perf_counter(), time.process_time()
-    for f in [Fire(f"account-{n:05d}", when) for n in range(accounts)]: put_fire(ledger, f)
+    for n in range(accounts):
+        put_fire(ledger, Fire(f"account-{n:05d}", when))
     return time.perf_counter() - begin, time.process_time() - cpu
 
 
@@ -93,40 +94,36 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--accounts", type=int, default=10_000)
     parser.add_argument("--seconds", type=float, default=20.0)
-    parser.add_argument("--url", help="an empty database to measure on")
+    parser.add_argument("--urls", nargs=2, help="two empty databases to measure on")
     options = parser.parse_args()
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(50))
     n = options.accounts
     print(f"{n:,} accounts wake from a week's sleep: {wake(n, alike=True):.2f} s alike, "
           f"{wake(n, alike=False):.2f} s on 260 different schedules")  # fmt: skip
     with ExitStack() as stack:
-        url = options.url
-        if url is None:
-            programs = find_programs()
-            if programs is None:
-                print("PostgreSQL is not installed (Debian: apt-get install postgresql)", file=sys.stderr)
-                return 2
-            url = stack.enter_context(PostgresServer(programs, durable=True)).create_database()
-        ledger = stack.enter_context(_closing(open_ledger(url, SystemClock())))
+        busy, quiet = _ledgers(stack, options.urls)
         when = datetime(2026, 3, 2, tzinfo=UTC)
         for who in ("first", "second"):
-            wall, cpu = fire_all(ledger, n, when)
+            wall, cpu = fire_all(busy, n, when)
             print(f"every account fires at once, {who} server: {wall:.1f} s, {cpu:.1f} s of CPU, "
                   f"{cpu / INTERVAL_S:.1%} of a core every five minutes")  # fmt: skip
-        ledger.claim("nobody", timedelta(seconds=1), [])
-        share = idle(ledger, n, options.seconds)
+        share = idle(quiet, n, options.seconds)
         print(f"a daemon with {n:,} accounts and nothing due: {share:.1%} of a core")
     return 0 if share < MOST_IDLE else 1
 
 
-class _closing(ExitStack):
-    def __init__(self, ledger: SqlLedger) -> None:
-        super().__init__()
-        self._ledger = ledger
-        self.callback(ledger.close)
-
-    def __enter__(self) -> SqlLedger:  # type: ignore[override]
-        return self._ledger
+def _ledgers(stack: ExitStack, urls: list[str] | None) -> list[SqlLedger]:
+    """Two empty ledgers: one to fire into, one that stays idle."""
+    if urls is None:
+        programs = find_programs()
+        if programs is None:
+            sys.exit("PostgreSQL is not installed (Debian: apt-get install postgresql)")
+        server = stack.enter_context(PostgresServer(programs, durable=True))
+        urls = [server.create_database(), server.create_database()]
+    ledgers = [open_ledger(url, SystemClock()) for url in urls]
+    for ledger in ledgers:
+        stack.callback(ledger.close)
+    return ledgers
 
 
 if __name__ == "__main__":

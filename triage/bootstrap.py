@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime, time, timedelta
 from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from triage.clock import SystemClock
 from triage.config.settings import AccountSettings, ProviderSettings, Settings
@@ -21,10 +23,12 @@ from triage.decide.embedded.provider import EmbeddedProvider
 from triage.decide.link import Link
 from triage.decide.providers import remote_provider
 from triage.decide.question import build_question
+from triage.domain.category import HIJACK_ID
 from triage.domain.errors import ConfigError
 from triage.domain.record import Run, Trigger
 from triage.ledger.ledger import SqlLedger, open_ledger
 from triage.mailbox.imap import ImapMailbox
+from triage.mailbox.reader import ImapReader
 from triage.mailbox.settings import ConnectionSettings
 from triage.pipeline.corrections import LookTerms
 from triage.pipeline.plan import AccountPlan, Tools
@@ -34,7 +38,12 @@ from triage.runlog import StructuredRunLog
 from triage.schedule.gate import AccountGate
 from triage.schedule.worker import LEASE, Workplace
 
+if TYPE_CHECKING:
+    from triage.agent.tool import MailTool
+
 EMBEDDED = "embedded"
+POLICY_FILE = "policy.yaml"
+"""The mail tool's policy, beside triage.yaml; without it there is no tool."""
 
 
 class App:
@@ -98,21 +107,47 @@ class App:
 
     def mailbox(self, account: AccountSettings) -> ImapMailbox:
         """A connection to an account's mailbox, not yet open."""
-        return ImapMailbox(
-            ConnectionSettings(
-                host=account.host,
-                port=account.port,
-                username=account.username,
-                secret=account.credential.get,
-                security=account.security,
-                ca_file=str(account.ca_file) if account.ca_file else None,
-                auth=account.auth,
+        return ImapMailbox(self.connection(account), clock=self.clock)
+
+    @staticmethod
+    def connection(account: AccountSettings) -> ConnectionSettings:
+        """How an account's server is reached."""
+        return ConnectionSettings(
+            host=account.host,
+            port=account.port,
+            username=account.username,
+            secret=account.credential.get,
+            security=account.security,
+            ca_file=str(account.ca_file) if account.ca_file else None,
+            auth=account.auth,
+            inbox=account.inbox,
+            archive=account.archive,
+            labels=account.labels,
+            wide_thread_search=account.thread_search == "wide",
+        )
+
+    def tool(self, policy_file: Path | None = None, *, surface: str = "python") -> MailTool:
+        """The mail tool under the policy beside triage.yaml, or another one. Raises ConfigError."""
+        from triage.agent.policy import load_policy
+        from triage.agent.tool import MailTool, Surroundings
+
+        policy = load_policy(policy_file or self.settings.file.parent / POLICY_FILE)
+        account = self.account(policy.keys.account)
+        connection = self.connection(account)
+        question = build_question(account.categories, self.settings.decision.offer_none)
+        embedded = EmbeddedProvider(clock=self.clock)
+        return MailTool(
+            self.ledger,
+            lambda: ImapReader(connection, clock=self.clock),
+            policy,
+            self.clock,
+            around=Surroundings(
                 inbox=account.inbox,
-                archive=account.archive,
-                labels=account.labels,
-                wide_thread_search=account.thread_search == "wide",
+                hijack_labels=frozenset({account.categories.label(HIJACK_ID).casefold()}),
+                hijack_signs=lambda mail: embedded.ask(question, mail, math.inf).hijack_signs,
+                login=lambda: self._login_fingerprint(account.name),
             ),
-            clock=self.clock,
+            surface=surface,
         )
 
     def plan(self, account: AccountSettings) -> AccountPlan:

@@ -193,8 +193,8 @@ class Decider(Protocol):
         on_rulings: Callable[[Mapping[int, Ruling]], None],
     ) -> None:
         """Rule on every mail side by side; `on_rulings` is called from the calling thread with all that have become known
-        since its last call, each mail once, so that they can be made durable at once. After `stop` no new mail is asked; the untouched rest
-        is ruled `asked=False`. The breaker and the spend cap stop asking too (DESIGN 6)."""
+        since its last call, each mail once, so that they can be made durable at once. After `stop` no new mail is
+        asked; the untouched rest is ruled `asked=False`. The breaker and the spend cap stop asking too (DESIGN 6)."""
         ...
 
 
@@ -277,7 +277,10 @@ class Journal(Protocol):
         """By Message-ID fingerprint the newest decision that was labelled: an ancestor's hint and confidence."""
         ...
 
-    def record_step(self, run_id: str, step: StepRecord) -> None: ...
+    def record_step(self, run_id: str, step: StepRecord) -> None:
+        """Durable with the next write of this process at the latest when the run is finished."""
+        ...
+
     def spent_usd(self, since: datetime) -> float: ...
 
 

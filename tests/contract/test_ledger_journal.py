@@ -210,9 +210,26 @@ def test_steps_come_back_in_order(ledger: SqlLedger) -> None:
     assert ledger.steps("unknown") == ()
 
 
-def test_a_step_of_no_run_is_refused(ledger: SqlLedger) -> None:
-    with pytest.raises(LedgerError):
-        ledger.record_step("unknown", StepRecord("select", START, 1))
+def test_a_step_of_no_run_is_dropped_and_spoils_nothing(ledger: SqlLedger) -> None:
+    ledger.record_step("unknown", StepRecord("select", START, 1))
+    run = ledger.enqueue("support", Trigger.MANUAL, START)
+    assert run is not None
+    assert ledger.steps("unknown") == ()
+    assert ledger.run(run.id) == run
+
+
+def test_a_step_is_kept_with_the_next_write(ledger: SqlLedger) -> None:
+    """Another process sees it as soon as anything else is written, not before."""
+    run = ledger.enqueue("support", Trigger.MANUAL, START)
+    assert run is not None
+    step = StepRecord("select", START, 12, {"found": 20})
+    ledger.record_step(run.id, step)
+    with ledger._engine.connect() as other:
+        assert other.exec_driver_sql("SELECT count(*) FROM steps").scalar_one() == 0
+    ledger.enqueue("support", Trigger.MANUAL, LATER)
+    with ledger._engine.connect() as other:
+        assert other.exec_driver_sql("SELECT count(*) FROM steps").scalar_one() == 1
+    assert ledger.steps(run.id) == (step,)
 
 
 def test_a_fingerprint_is_keyed_stable_and_says_nothing(bench: Bench) -> None:

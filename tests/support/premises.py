@@ -38,7 +38,7 @@ _ACCOUNT = """\
     security: plain
     username: {user}
     password: {{file: password}}
-    since: 2020-01-01
+    since: {since}
     schedule: {{cron: "{cron}", timezone: UTC, enabled: {enabled}}}
 """
 
@@ -64,7 +64,7 @@ class Premises:
         text = _TRIAGE_YAML.format(level=level, model_url=self._model_url)
         for name, user in users.items():
             on = str(name in enabled).lower()
-            text += _ACCOUNT.format(name=name, port=self._port, user=user, cron=cron, enabled=on)
+            text += _ACCOUNT.format(name=name, port=self._port, user=user, cron=cron, enabled=on, since=since)
         self.path.write_text(text)
 
     @property

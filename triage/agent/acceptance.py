@@ -12,7 +12,7 @@ from enum import StrEnum
 from triage.agent.identity import addresses_in, names_another, names_run, recipients, values
 from triage.agent.patterns import TooSlowError, found
 from triage.agent.policy import AcceptKeys, AuthenticationKeys
-from triage.domain.mail import Head
+from triage.domain.mail import Head, PreparedMail
 from triage.prepare.headers import Fields, decode_words
 
 FIELDS = (
@@ -198,5 +198,5 @@ def count(classes: Collection[Judged]) -> dict[str, int]:
     return counts
 
 
-HijackSigns = Callable[[str, str], int]
-"""How many signs of an injection a subject and body carry."""
+HijackSigns = Callable[[PreparedMail], int]
+"""How many signs of an injection a mail carries."""

@@ -71,7 +71,13 @@ class Call:
     """One call under way: when it began, how far it came, and what it is about."""
 
     def __init__(
-        self, name: str, surface: str, account: str, policy: Policy, clock: Clock, key: Callable[[str], str], raw: object
+        self,
+        name: str,
+        surface: str,
+        policy: Policy,
+        clock: Clock,
+        key: Callable[[str], str],
+        raw: object,
     ) -> None:
         self.name = name
         self.policy = policy
@@ -79,7 +85,7 @@ class Call:
         self.intent: Intent | None = None
         self.request_text: str | None = None
         self._surface = surface
-        self._account = account
+        self._account = policy.keys.account
         self._clock = clock
         self._began = clock.monotonic()
         self._stages: dict[str, str] = {}

@@ -150,7 +150,7 @@ def open_source(source: MailSource, key: Callable[[str], str], hijack_signs: Hij
         return _HIDDEN
     if any(fetched.cut for fetched in source.texts):
         return "too_large"
-    if hijack_signs(mail.subject, mail.body):
+    if hijack_signs(mail):
         return "hijack_signs"
     message_id = Fields(source.headers).first("message-id").strip()
     print_ = key("\n".join(("fingerprint", message_id, mail.subject, mail.body)))[:16]

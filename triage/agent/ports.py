@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
-from triage.domain.tool import Claim, Mark, Rates, Receipt, RunRecord, Taking, WaitRecord
 from triage.domain.mail import Head, MailSource, Part
+from triage.domain.tool import Claim, Mark, Rates, Receipt, RunRecord, Taking, WaitRecord
 
 
 class Place(Protocol):

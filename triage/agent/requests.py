@@ -62,7 +62,9 @@ class IntentRequest(Request):
     intent: Annotated[Intent, Field(description="verify_existing_message or report_status.")] = Intent.VERIFY_EXISTING
     run_id: RunId
     mailbox_scope: Annotated[str, Field(pattern=SLUG, description="The scope of the run: its own run_id.")]
-    max_reads: Annotated[int, Field(ge=1, le=50, description="Looks this run may spend; capped by the policy."), _Number]
+    max_reads: Annotated[
+        int, Field(ge=1, le=50, description="Looks this run may spend; capped by the policy."), _Number
+    ]
     can_send: Annotated[Literal[False], Field(description="Always false: nothing here can send mail.")] = False
 
 

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
+from triage.agent.login import LoginGuard
 from triage.agent.ports import MailReader
 from triage.domain.errors import LoginRefused, MailboxError, MailboxLost
 from triage.ports import Clock
@@ -23,8 +24,8 @@ _RETRY_S = 5.0
 class SharedMailbox:
     """The readers of one account. Thread-safe. Connections are made when needed, and closed when nobody waits."""
 
-    def __init__(self, make: Callable[[], MailReader], clock: Clock, *, listens: bool) -> None:
-        self._make = make
+    def __init__(self, guard: LoginGuard, clock: Clock, *, listens: bool) -> None:
+        self._guard = guard
         self._clock = clock
         self._listens = listens
         self._lock = threading.Lock()
@@ -34,7 +35,6 @@ class SharedMailbox:
         self._bells: dict[threading.Event, str] = {}
         self._listener: threading.Thread | None = None
         self._quiet = threading.Event()
-        self._refused: LoginRefused | None = None
 
     @contextlib.contextmanager
     def joined(self) -> Iterator[None]:
@@ -56,8 +56,6 @@ class SharedMailbox:
         if not self._lock.acquire(timeout=max(0.0, seconds)):
             raise MailboxLost("the connection is in use by other runs")
         try:
-            if self._refused is not None:
-                raise self._refused
             for fresh in (False, True):
                 had_one = self._reader is not None
                 left = deadline - self._clock.monotonic()
@@ -69,21 +67,12 @@ class SharedMailbox:
                     self._drop()
                     if fresh or not had_one:
                         raise  # a connection that was just made; an older one may merely have gone stale
-                except LoginRefused as refused:
-                    self._refused = refused
-                    self._drop()
-                    raise
                 except MailboxError:
                     self._drop()
                     raise
             raise AssertionError("unreachable")
         finally:
             self._lock.release()
-
-    def forget_refusal(self) -> None:
-        """The configuration changed: the login may be tried again."""
-        with self._lock:
-            self._refused = None
 
     @contextlib.contextmanager
     def bell(self, folder: str, bell: threading.Event) -> Iterator[None]:
@@ -123,9 +112,9 @@ class SharedMailbox:
 
     def _opened(self, seconds: float) -> MailReader:
         if self._reader is None:
-            self._reader = self._make()
+            self._reader = self._guard.reader()
         self._reader.allow(seconds)
-        self._reader.open()
+        self._guard.log_in(self._reader)
         return self._reader
 
     def _drop(self) -> None:
@@ -135,11 +124,11 @@ class SharedMailbox:
 
     def _listen(self, folder: str, quiet: threading.Event) -> None:
         """Listen in the folder of whoever waited first. What goes wrong here costs nobody anything but the hint."""
-        me, reader = threading.current_thread(), self._make()
+        me, reader = threading.current_thread(), self._guard.reader()
         try:
-            while not quiet.is_set() and self._refused is None:
+            while not quiet.is_set():
                 try:
-                    reader.open()
+                    self._guard.log_in(reader)
                     if reader.idle(folder, _LISTEN_S, quiet):
                         self._ring(folder)
                     elif not reader.can_idle:

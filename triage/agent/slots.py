@@ -1,4 +1,4 @@
-"""When a wait looks: absolute slots from its start, so that no slow look pushes the next one. Pure arithmetic, in ms."""
+"""When a wait looks: absolute slots from its start, so that a slow look pushes no other. Arithmetic, in ms."""
 
 from __future__ import annotations
 

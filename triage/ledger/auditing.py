@@ -127,7 +127,7 @@ class AuditPart(Store):
 
     def label_ids_ever(self, account: str) -> frozenset[str]:
         """Every label id that the account's records know."""
-        statement = select(distinct(decisions.c.label_id)).where(decisions.c.account == account)
+        statement = select(decisions.c.label_id).distinct().where(decisions.c.account == account)
         with self._reading() as connection:
             return frozenset(connection.execute(statement).scalars())
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Row, func, insert, literal, select, update
 
 from triage.domain.errors import LeaseLost, LedgerError
 from triage.domain.mail import MessageRef
@@ -198,19 +198,20 @@ class JournalPart(StatesPart):
         return found
 
     def record_step(self, run_id: str, step: StepRecord) -> None:
-        counts = to_json({name: whole(n) for name, n in step.counts.items()})
-        statement = insert(steps).values(
-            run_id=run_id,
-            name=step.name,
-            started_at=step.started_at,
-            duration_ms=whole(step.duration_ms),
-            counts=counts,
-        )
+        """Kept with the next write of this process: a step is a report, and every decision is durable by itself.
 
-        def work(connection: Connection) -> None:
-            connection.execute(statement)
-
-        self._write(work)
+        A step of a run that is gone is dropped.
+        """
+        values = {
+            "run_id": run_id,
+            "name": step.name,
+            "started_at": step.started_at,
+            "duration_ms": whole(step.duration_ms),
+            "counts": to_json({name: whole(n) for name, n in step.counts.items()}),
+        }
+        row = select(*(literal(value, steps.c[name].type) for name, value in values.items()))
+        row = row.where(select(runs.c.id).where(runs.c.id == run_id).exists())
+        self._riders.add(insert(steps).from_select(list(values), row))
 
     def spent_usd(self, since: datetime) -> float:
         statement = select(func.coalesce(func.sum(decisions.c.cost_usd), 0.0)).where(decisions.c.decided_at >= since)

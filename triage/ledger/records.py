@@ -50,6 +50,7 @@ class RecordsPart(JournalPart):
         return to_run(rows[0]) if len(rows) == 1 else None
 
     def steps(self, run_id: str) -> tuple[StepRecord, ...]:
+        self._let_ride()
         statement = select(steps).where(steps.c.run_id == run_id).order_by(steps.c.id)
         with self._reading() as connection:
             return tuple(to_step(row) for row in connection.execute(statement))

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Engine, Executable, Row
 from sqlalchemy.exc import DBAPIError
 
+from triage.domain.errors import LedgerError
 from triage.ledger.backend import Backend, PostgresBackend, SqliteBackend
 from triage.ledger.engine import WRITES, place_of
 from triage.ledger.errors import rolled_back, translated
@@ -18,10 +20,40 @@ T = TypeVar("T")
 _ATTEMPTS = 4
 
 
+class Riders:
+    """Statements that are worth a row but no transaction of their own: they ride along with the next write.
+
+    One whose transaction fails rides along with the one after it. Thread-safe.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._waiting: list[Executable] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._waiting)
+
+    def add(self, statement: Executable) -> None:
+        with self._lock:
+            self._waiting.append(statement)
+
+    @contextmanager
+    def aboard(self) -> Iterator[list[Executable]]:
+        with self._lock:
+            riders, self._waiting = self._waiting, []
+        try:
+            yield riders
+        except BaseException:
+            with self._lock:
+                self._waiting = riders + self._waiting
+            raise
+
+
 class Store:
     """Engine, clock and transactions. Every public call of the parts is one transaction: all of it or nothing."""
 
     def __init__(self, engine: Engine, clock: Clock) -> None:
+        self._riders = Riders()
         self._engine = engine
         self._clock = clock
         self._where = place_of(engine)
@@ -39,8 +71,15 @@ class Store:
             self._single = self._reader
 
     def close(self) -> None:
-        """Close every connection. The ledger may not be used afterwards."""
+        """Write what still waits for a ride, and close every connection. The ledger may not be used afterwards."""
+        with suppress(LedgerError):  # steps of a run are the least of what an unreachable ledger loses
+            self._let_ride()
         self._engine.dispose()
+
+    def _let_ride(self) -> None:
+        """Write now what waits for a ride."""
+        if self._riders:
+            self._write(lambda connection: None)
 
     @contextmanager
     def _reading(self) -> Iterator[Connection]:
@@ -64,8 +103,11 @@ class Store:
         with translated(self._where):
             for attempt in range(1, _ATTEMPTS + 1):
                 try:
-                    with self._writer.begin() as connection:
-                        return work(connection)
+                    with self._riders.aboard() as riders, self._writer.begin() as connection:
+                        done = work(connection)
+                        for statement in riders:
+                            connection.execute(statement)
+                    return done
                 except DBAPIError as error:
                     if attempt == _ATTEMPTS or not rolled_back(error):
                         raise

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from sqlalchemy import ColumnElement, Connection, and_, delete, func, insert, or_, select, update
 
@@ -16,6 +16,8 @@ from triage.ledger.tool_rows import run_values, to_tool_run
 from triage.ledger.tool_schema import tool_requests, tool_runs, tool_tokens, tool_waits
 
 _LOGIN = "tool_login"
+LOGIN_REST = timedelta(minutes=15)
+"""So long a refused login is not tried again, unless it is another one by then."""
 
 
 class ToolRunsPart(ToolReceiptsPart):
@@ -134,10 +136,12 @@ class ToolRunsPart(ToolReceiptsPart):
 
     def login_refusal(self, account: str) -> str | None:
         value = self._load(_LOGIN, account) or {}
-        return str(value["refused"]) if value.get("refused") else None
+        until = datetime.fromisoformat(str(value["until"])) if value.get("until") else None
+        return str(value["refused"]) if until is not None and self._clock.now() < until else None
 
     def remember_login(self, account: str, refused: str | None) -> None:
-        self._save(_LOGIN, account, {"refused": refused} if refused else {})
+        until = (self._clock.now() + LOGIN_REST).isoformat()
+        self._save(_LOGIN, account, {"refused": refused, "until": until} if refused else {})
 
     def issue_token(self, token_key: str, runs: Sequence[str], until: datetime) -> None:
         values = {"token_key": token_key, "runs": to_json(sorted(runs)), "expires_at": until}
@@ -165,26 +169,18 @@ class ToolRunsPart(ToolReceiptsPart):
 
     def _spend(self, run: RunRecord, column: str, most: int) -> bool:
         counter = tool_runs.c[column]
-        statement = (
-            update(tool_runs)
-            .where(self._row(run), counter < most)
-            .values({counter: counter + 1})
-        )
+        statement = update(tool_runs).where(self._row(run), counter < most).values({counter: counter + 1})
         return self._write(lambda connection: connection.execute(statement).rowcount) == 1
 
     def _lapse(self, connection: Connection, account: str, at: datetime) -> None:
         """Identities end with their time, whether their callers live or not."""
         over = and_(tool_runs.c.account == account, tool_runs.c.ended_at.is_(None), tool_runs.c.expires_at <= at)
-        connection.execute(
-            update(tool_runs).where(over).values(ended_at=tool_runs.c.expires_at, end_reason="expired")
-        )
+        connection.execute(update(tool_runs).where(over).values(ended_at=tool_runs.c.expires_at, end_reason="expired"))
 
     def _end(self, connection: Connection, run_id: str, generation: int, reason: str, at: datetime) -> None:
         ended = (
             update(tool_runs)
-            .where(
-                tool_runs.c.id == run_id, tool_runs.c.generation == generation, tool_runs.c.ended_at.is_(None)
-            )
+            .where(tool_runs.c.id == run_id, tool_runs.c.generation == generation, tool_runs.c.ended_at.is_(None))
             .values(ended_at=at, end_reason=reason)
         )
         if connection.execute(ended).rowcount:

@@ -79,7 +79,7 @@ class ImapReader:
     def arrived(
         self, folder: str, first_uid: int, named: tuple[Sequence[str], str] | None
     ) -> tuple[FolderPlace, tuple[int, ...]]:
-        """New messages of a folder, one round trip once it is open.
+        """New messages of a folder, in two round trips.
 
         `first_uid:*` names the last message even where that is older (RFC 9051, 6.4.8), so the end is written out.
         """
@@ -93,10 +93,10 @@ class ImapReader:
         at = session.selected
         if at is None or at.mailbox != folder:
             self._examine(folder)
-        # NOOP first: what arrived since the last command is searched too (RFC 9051, 6.1.2).
-        _, reply = session.run(b"NOOP", search_command(session.capabilities, keys))
-        if not reply.ok:
-            raise CommandRefused(f"the server refused SEARCH: {reply.status}", reply.code)
+        else:
+            # Tells the server to look (RFC 9051, 6.1.2); by itself, as Dovecot searches first what came together.
+            session.demand("NOOP", b"NOOP")
+        reply = session.demand("SEARCH", search_command(session.capabilities, keys))
         uids = sorted(uid for uid in set(hits_of(reply)) if uid >= first_uid)
         assert session.selected is not None
         place = FolderPlace(folder, session.selected.uidvalidity, 0)

@@ -6,6 +6,7 @@ any number of daemons on any number of machines may share one ledger.
 
 from __future__ import annotations
 
+import random
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -101,7 +102,9 @@ class Daemon:
             self._log.error("tick_failed", detail=type(error).__name__, exc_info=error)
 
     def _fire(self) -> None:
-        for fire in self._timetable.due(self._clock.now()):
+        fires = self._timetable.due(self._clock.now())
+        random.shuffle(fires)  # servers that fire together put in different accounts first, and so share the work
+        for fire in fires:
             run = put_fire(self._ledger, fire)
             if run is None:
                 self._log.debug("fire_taken", account=fire.account, fire_time=fire.fire_time.isoformat())

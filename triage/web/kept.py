@@ -18,7 +18,7 @@ T = TypeVar("T")
 PATIENCE_S = 20.0
 
 
-class TooSlow(Exception):
+class TooSlow(TimeoutError):
     """The search has not ended yet; it goes on, and a later question will find its answer."""
 
 

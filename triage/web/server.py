@@ -176,7 +176,9 @@ class Handler(BaseHTTPRequestHandler):
         del message, explain
         if code == HTTPStatus.NOT_IMPLEMENTED:
             self.close_connection = True
-            self._write(plain(HTTPStatus.METHOD_NOT_ALLOWED, "Only GET and HEAD.", Allow="GET, HEAD", Connection="close"))
+            self._write(
+                plain(HTTPStatus.METHOD_NOT_ALLOWED, "Only GET and HEAD.", Allow="GET, HEAD", Connection="close")
+            )
             return
         status = HTTPStatus(code)
         self._refuse(status, f"{status.phrase}.")

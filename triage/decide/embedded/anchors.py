@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
 from functools import lru_cache
 from importlib import resources
 
-from triage.decide.embedded.phrases import parse
-from triage.decide.embedded.text import fold
+from triage.decide.embedded.phrases import Phrases, parse, phrase_key
 from triage.decide.embedded.weights import ANCHORS
 from triage.domain.category import NONE_ID
 from triage.domain.decision import Option
 
 
-def _key(text: str) -> str:
-    return re.sub(r"[^a-z0-9]+", "-", fold(text)).strip("-")
-
-
 def anchor_named(name: str) -> str | None:
     """The anchor a category id or an operator's `like` names, in any of several languages; None if it names none."""
-    key = _key(name)
-    return key if key in ANCHORS else _synonyms().get(key)
+    if name in ANCHORS:
+        return name
+    return next(iter(synonyms().families.get(phrase_key(name), ())), None)
 
 
 def anchor_of(option: Option) -> str | None:
@@ -34,6 +28,6 @@ def anchor_of(option: Option) -> str | None:
 
 
 @lru_cache(maxsize=1)
-def _synonyms() -> Mapping[str, str]:
-    families = parse(resources.files(__package__).joinpath("anchors.txt").read_text(encoding="utf-8")).families
-    return {name: anchors[0] for name, anchors in families.items()}
+def synonyms() -> Phrases:
+    """The names that come with the program; each stands for one anchor."""
+    return parse(resources.files(__package__).joinpath("anchors.txt").read_text(encoding="utf-8"))

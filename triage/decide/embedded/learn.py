@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
-from triage.decide.embedded.learned import LearnedWeights, learnable
+from triage.decide.embedded.learned import MOST_SHIFT, LearnedWeights, learnable
 from triage.decide.embedded.provider import View
 from triage.decide.embedded.residual import Sample, fit_residuals
 from triage.domain.category import HIJACK_ID, NONE_ID
@@ -28,7 +28,7 @@ ARCHIVE_FLOOR = 0.7
 PROTECTED_WEIGHT = 2.0
 LARGEST_SHARE = 0.5
 SMALLEST_SHIFT = 0.02
-FIRST_SHIFT = 1.0
+FIRST_SHIFT = 2.5
 SHIFT_PER_PROTECTED = 0.1
 
 
@@ -105,7 +105,7 @@ def fit_residual(
     before = _count([s.probabilities for s in samples], samples, archiving)
     learned, after, reason = None, before, "too_few"
     if len(samples) >= FEWEST:
-        cap = min(4.0, FIRST_SHIFT + SHIFT_PER_PROTECTED * protected)
+        cap = min(MOST_SHIFT, FIRST_SHIFT + SHIFT_PER_PROTECTED * protected)
         after = _leave_out(samples, [c.group for c in usable], archiving, cap)
         reason = _judge(before, after)
         if reason == "kept":

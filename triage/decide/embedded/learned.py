@@ -15,6 +15,9 @@ FORMAT = 1
 MOST_SHIFT = 4.0
 """The most (in logits) that learning may move one option of one mail."""
 
+MOST_DOWN = 8.0
+"""The most that an option may fall whose mail leaves the inbox: that way lies no harm."""
+
 
 @dataclass(frozen=True, slots=True)
 class LearnedWeights:
@@ -47,8 +50,9 @@ class LearnedWeights:
         return shifted(probabilities, {o: self._bounded(o, move - middle) for o, move in moves.items()})
 
     def _bounded(self, option: str, move: float) -> float:
-        most = self.most_up if option in self.archiving else MOST_SHIFT
-        return max(-MOST_SHIFT, min(most, move))
+        if option in self.archiving:
+            return max(-MOST_DOWN, min(self.most_up, move))
+        return max(-MOST_SHIFT, min(MOST_SHIFT, move))
 
     def to_json(self) -> str:
         """One JSON object, the same text for the same content."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-MAX_WORDS = 5
+from triage.decide.embedded.text import fold, words
+
+MAX_WORDS = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +37,15 @@ class Phrases:
         return counts
 
 
+def phrase_key(phrase: str) -> str:
+    """A phrase as texts are read: folded words with one space between, hyphens gone."""
+    return " ".join(words(fold(phrase), 2 * MAX_WORDS))
+
+
 def parse(text: str) -> Phrases:
     """Read `[family]` sections of comma-separated phrases; a phrase may stand in several families.
+
+    Lines that begin with "# " are comments.
 
     Raises ValueError for a phrase outside any section or of more than `MAX_WORDS` words.
     """
@@ -52,7 +61,7 @@ def parse(text: str) -> Phrases:
         if not family:
             raise ValueError(f"line {number}: a phrase before the first [family]")
         for phrase in line.split(","):
-            key = " ".join(phrase.split())
+            key = phrase_key(phrase)
             if key.count(" ") >= MAX_WORDS:
                 raise ValueError(f"line {number}: {key!r} has more than {MAX_WORDS} words")
             if key and family not in found.get(key, ()):

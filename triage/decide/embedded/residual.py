@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import mul
 
-STRENGTH = 3.0
+STRENGTH = 0.5
 """How strongly the residual is pulled to zero, that is to the shipped weights (L2)."""
 
 STEPS = 60

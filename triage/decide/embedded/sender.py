@@ -8,8 +8,8 @@ from email.utils import parseaddr
 from triage.decide.embedded.text import fold
 from triage.domain.mail import PreparedMail
 
-_ROLES = frozenset(  # noqa: SIM905
-    (
+_ROLES = frozenset(
+    (  # noqa: SIM905
         "letter digest hello hi team info billing invoice invoices order orders receipt receipts support help "
         "sales marketing offer offers deals shop store notification notifications notify alert alerts update "
         "updates account accounts security office calendar event events community subscription subscriptions "
@@ -24,14 +24,14 @@ _NO_REPLY = re.compile(
     r"no[-_.]?re(?:ply|sponder|sponda|ponse|plies)|do[-_.]?not[-_.]?reply|nicht-?antworten|ne-?pas-?repondre"
     r"|nao-?responda|mailer-daemon|postmaster|bounce|daemon|auto(?:mat|reply)|robot|\bbot\b|unattended"
 )
-_FREE_MAIL = frozenset(  # noqa: SIM905
-    (
+_FREE_MAIL = frozenset(
+    (  # noqa: SIM905
         "gmail googlemail yahoo ymail hotmail outlook live msn aol icloud me mac gmx web proton protonmail mail "
         "yandex zoho terra libero orange wanadoo uol bol 163 qq"
     ).split()
 )
-_TEAM_WORDS = frozenset(  # noqa: SIM905
-    (
+_TEAM_WORDS = frozenset(
+    (  # noqa: SIM905
         "team support news newsletter digest weekly daily billing service notification notifications alert alerts "
         "shop store inc ltd llc gmbh group bank centro equipo soporte boletin tienda banco club app cloud "
         "security admin desk department office system mail delivery customer account noreply"

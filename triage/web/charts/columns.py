@@ -29,9 +29,7 @@ def daily_columns(days: Sequence[tuple[date, float]], title: str, write: Callabl
     return picture(title, said, TOP + HEIGHT + 24, ceiling, *bars, base, *ends, kind="columns")
 
 
-def _column(
-    index: int, count: int, day: date, value: float, most: float, write: Callable[[float], str]
-) -> Markup:
+def _column(index: int, count: int, day: date, value: float, most: float, write: Callable[[float], str]) -> Markup:
     tall = max(1.5, HEIGHT * value / most) if value else 0.0
     gap = 0.15 / count
     told = element("title", f"{day:%a %d %b %Y}: {write(value)}")

@@ -26,7 +26,12 @@ def confidence_histogram(counts: Sequence[int], floor: float, title: str) -> Mar
                 class_="tick limit-name"),
     )  # fmt: skip
     axis = [
-        label(f"{n / 5:.1f}", percent(n / 5), TOP + HEIGHT + 16, anchor="start" if n == 0 else "end" if n == 5 else "middle")
+        label(
+            f"{n / 5:.1f}",
+            percent(n / 5),
+            TOP + HEIGHT + 16,
+            anchor="start" if n == 0 else "end" if n == 5 else "middle",
+        )
         for n in range(6)
     ]
     base = element("line", x1="0%", x2="100%", y1=TOP + HEIGHT, y2=TOP + HEIGHT, class_="axis")

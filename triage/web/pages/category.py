@@ -1,0 +1,134 @@
+"""Categories: which are sure of themselves, which compete, and whether what they claim comes true."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from triage.domain.category import NONE_ID, Action, Category, CategorySet
+from triage.domain.correction import Correction
+from triage.domain.record import DecisionRecord
+from triage.web.charts.calibration import calibration_plot
+from triage.web.charts.histogram import confidence_histogram
+from triage.web.messages import Request
+from triage.web.page import NotThere, Page
+from triage.web.pages.asking import account_of, days_of, known_account
+from triage.web.pages.telling import name_of
+from triage.web.reviews import Pair, calibration, calibration_error, competing_pairs
+from triage.web.room import PERIODS, Room
+from triage.web.sums import CategorySums
+
+UNSURE_BELOW = 0.5
+"""Confidence under which an answer is looked at for a rival."""
+UNSURE_MOST = 5_000
+REVIEWED_MOST = 2_000
+REVIEWS_S = 60.0
+PAIRS_SHOWN = 10
+BELOW_EXPECTED = 0.15
+"""About one answer in ten is expected under the floor; from here on the criteria probably overlap."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One category in the list. `category` is None for the fallback, for none-of-these and for what is gone."""
+
+    id: str
+    name: str
+    category: Category | None
+    action: Action
+    sums: CategorySums
+
+    @property
+    def overlaps(self) -> bool:
+        return self.sums.below_share is not None and self.sums.below_share > BELOW_EXPECTED
+
+
+def all_categories(room: Room, request: Request) -> Page:
+    """Every category of an account with its figures, and the pairs that compete."""
+    account, days = account_of(room, request), days_of(request)
+    sums = room.sums(account, days)
+    categories = _set_of(room, account)
+    values = {
+        "account": account,
+        "accounts": room.accounts(),
+        "days": days,
+        "periods": PERIODS,
+        "rows": _rows(categories, sums.value.categories),
+        "sums": sums.value,
+        "counted_at": sums.at,
+        "pairs": _pairs(room, account, days)[:PAIRS_SHOWN],
+        "expected": BELOW_EXPECTED,
+    }
+    return Page("categories.html", "Categories", "categories", values)
+
+
+def one_category(room: Room, request: Request, account: str, category_id: str) -> Page:
+    """One category: its criteria, how sure its answers were, what competes with it, what people said of it."""
+    account, days = known_account(room, account), days_of(request)
+    categories = _set_of(room, account)
+    seen = room.sums(account, days)
+    sums = seen.value.categories.get(category_id)
+    if sums is None and (categories is None or category_id not in (*categories.label_ids, NONE_ID)):
+        raise NotThere(f"Account {account} has no category {category_id}.")
+    sums = sums or CategorySums()
+    category = categories.get(category_id) if categories else None
+    floor = max(room.app.settings.decision.floor, category.floor or 0.0 if category else 0.0)
+    reviewed = [pair for pair in _reviewed(room, account, days) if pair[1].choice == category_id]
+    bins = calibration(reviewed)
+    title = name_of(categories, category_id)
+    values = {
+        "account": account,
+        "id": category_id,
+        "days": days,
+        "periods": PERIODS,
+        "category": category,
+        "action": categories.action(category_id) if categories else None,
+        "floor": floor,
+        "sums": sums,
+        "counted_at": seen.at,
+        "histogram": confidence_histogram(sums.bins, floor, f"Confidence of {title}") if sums.named else None,
+        "bins": bins,
+        "calibration": calibration_plot(bins, f"Calibration of {title}") if bins else None,
+        "error": calibration_error(bins),
+        "pairs": [p for p in _pairs(room, account, days) if category_id in (p.first, p.second)][:PAIRS_SHOWN],
+        "expected": BELOW_EXPECTED,
+    }
+    return Page("category.html", title, "categories", values)
+
+
+def _rows(categories: CategorySet | None, found: dict[str, CategorySums]) -> list[Row]:
+    """The configured categories as the operator ordered them, then whatever else the records name."""
+    configured = categories.label_ids if categories else ()
+    ids = [*configured, *sorted(name for name in found if name not in configured)]
+    return [
+        Row(
+            id=each,
+            name=name_of(categories, each),
+            category=categories.get(each) if categories else None,
+            action=categories.action(each) if categories else Action.KEEP,
+            sums=found.get(each, CategorySums()),
+        )
+        for each in ids
+    ]
+
+
+def _set_of(room: Room, account: str) -> CategorySet | None:
+    settings = room.settings_of(account)
+    return settings.categories if settings else None
+
+
+def _pairs(room: Room, account: str, days: int) -> Sequence[Pair]:
+    def find() -> Sequence[Pair]:
+        since, until = room.period(days)
+        return competing_pairs(room.ledger.unsure(account, since, until, UNSURE_BELOW, UNSURE_MOST))
+
+    return room.figures.look(("pairs", account, days), find, REVIEWS_S).value
+
+
+def _reviewed(room: Room, account: str, days: int) -> Sequence[tuple[Correction, DecisionRecord]]:
+    def find() -> Sequence[tuple[Correction, DecisionRecord]]:
+        since: datetime = room.period(days)[0]
+        return room.ledger.reviewed(account, since, REVIEWED_MOST)
+
+    return room.figures.look(("reviewed", account, days), find, REVIEWS_S).value

@@ -1,0 +1,106 @@
+"""What pages are made from: the App in force, and what was found out lately about its accounts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
+
+from triage.bootstrap import App
+from triage.checkup import check_up
+from triage.config.settings import AccountSettings
+from triage.domain.category import Action
+from triage.ledger.ledger import SqlLedger
+from triage.report.audit import Audit, together
+from triage.report.audit_ledger import Scope, audit_ledger
+from triage.report.health import AccountHealth
+from triage.web.kept import Kept, Seen
+from triage.web.sums import Sums, sum_up
+
+HEALTH_S = 60.0
+"""A mailbox is looked into at most once in so many seconds, however often pages and probes ask."""
+FIGURES_S = 30.0
+AUDIT_S = 600.0
+AUDITED = timedelta(days=7)
+PERIODS = (1, 7, 30, 90)
+"""Days that a page can look back."""
+USUAL_PERIOD = 30
+
+
+class Room:
+    """Reads the ledger and the mailboxes for the pages. Safe from any number of threads; never writes."""
+
+    def __init__(self, app: Callable[[], App]) -> None:
+        self._app = app
+        clock = app().clock
+        self.figures = Kept(clock)
+        self._healths = Kept(clock, rest=1.0)
+
+    @property
+    def app(self) -> App:
+        return self._app()
+
+    @property
+    def ledger(self) -> SqlLedger:
+        return self.app.ledger
+
+    def now(self) -> datetime:
+        return self.app.clock.now().astimezone(UTC)
+
+    def accounts(self) -> tuple[str, ...]:
+        """The accounts that are configured, then those that only the ledger still knows."""
+        configured = [account.name for account in self.app.settings.accounts]
+        return (*configured, *(name for name in self.ledger.accounts() if name not in configured))
+
+    def settings_of(self, account: str) -> AccountSettings | None:
+        return self.app.settings.account(account)
+
+    def archiving(self, account: str) -> frozenset[str]:
+        """The categories of an account whose action is archive; none if it is configured no more."""
+        settings = self.settings_of(account)
+        if settings is None:
+            return frozenset()
+        return frozenset(c.id for c in settings.categories.categories if c.action is Action.ARCHIVE)
+
+    def health(self, patience_s: float = 5.0) -> Seen[tuple[AccountHealth, ...]]:
+        """Every account's health, perhaps a minute old. Raises TooSlow before the first look has ended, LedgerError."""
+        return self._healths.look("health", self._check_up, HEALTH_S, patience_s=patience_s)
+
+    def health_now(self, patience_s: float) -> Seen[tuple[AccountHealth, ...]]:
+        """Every account's health, never more than a minute old. Raises TooSlow when the mailboxes take longer."""
+        return self._healths.look_anew("health", self._check_up, HEALTH_S, patience_s=patience_s)
+
+    def sums(self, account: str, days: int) -> Seen[Sums]:
+        """What was decided for an account in the last days, summed up."""
+
+        def find() -> Sums:
+            since, until = self.period(days)
+            return sum_up(self.ledger.tallies(account, since, until))
+
+        return self.figures.look(("sums", account, days), find, FIGURES_S)
+
+    def period(self, days: int) -> tuple[datetime, datetime]:
+        now = self.now()
+        return now - timedelta(days=days), now
+
+    def audit(self) -> Seen[Audit]:
+        """Do the invariants hold in the records of the last week? The mailboxes are read by `triage audit` alone."""
+        return self.figures.look("audit", self._audit, AUDIT_S)
+
+    def breakers(self) -> Mapping[str, str]:
+        """What keeps a provider from being asked, by provider; none if all may be."""
+        try:
+            seen = self.health(patience_s=0.0)
+        except TimeoutError:
+            return {}
+        return {name: state for each in seen.value for name, state in each.breakers.items() if state != "closed"}
+
+    def _audit(self) -> Audit:
+        since = self.now() - AUDITED
+        audits = []
+        for settings in self.app.settings.accounts:
+            scope = Scope(settings.name, settings.categories, since)
+            audits.append(Audit(*audit_ledger(self.ledger, scope)))
+        return together(audits)
+
+    def _check_up(self) -> tuple[AccountHealth, ...]:
+        return check_up(self.app)
