@@ -52,8 +52,26 @@ fmt: $(VENV)/.test ## Format
 	@$(BIN)/ruff format .
 
 lock: ## Renew the lock files (needs uv)
-	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --extra demo --extra postgres --group build pyproject.toml -o requirements/run.lock
-	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --extra demo --extra postgres --group build --group test -c requirements/run.lock pyproject.toml -o requirements/test.lock
+	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --extra demo --extra postgres --extra mcp --group build pyproject.toml -o requirements/run.lock
+	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --extra demo --extra postgres --extra mcp --group build --group test -c requirements/run.lock pyproject.toml -o requirements/test.lock
+	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --extra demo --extra postgres --extra mcp --group build --group test --group train -c requirements/test.lock pyproject.toml -o requirements/train.lock
+
+bench: $(VENV)/.test services ## The figures: runs, decisions, queue, preparation (needs ../shared)
+	@for each in run decide claims preparation embedded backfill schedule ledger_scale web mail_tool; do \
+	  echo "== bench/$$each.py"; $(BIN)/python bench/$$each.py || exit 1; done
+
+fuzz: $(VENV)/.test ## 200,000 mutated messages through preparation
+	@$(BIN)/python scripts/fuzz_prepare.py --count 200000
+
+torture: $(VENV)/.test services ## The crash matrix and the many-servers test in their long form
+	@TRIAGE_TORTURE=full $(BIN)/python -m pytest tests/torture -q -s --timeout 3600
+
+train: $(VENV)/.train ## Train the embedded classifier's weights and write its model card
+	@$(BIN)/python scripts/train_embedded.py --evaluate
+
+$(VENV)/.train: $(VENV)/.test requirements/train.lock
+	@$(PIP) install --require-hashes -r requirements/train.lock
+	@touch $@
 
 clean: ## Remove the environment and caches
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

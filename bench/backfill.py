@@ -23,13 +23,12 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
+from services.dovecot import Dovecot, Mail  # noqa: E402
+from support.premises import Premises  # noqa: E402
 from triage import logs  # noqa: E402
 from triage.bootstrap import App  # noqa: E402
 from triage.cli.backfill import backfill  # noqa: E402
 from triage.config.load import load  # noqa: E402
-
-from services.dovecot import Dovecot, Mail  # noqa: E402
-from support.premises import Premises  # noqa: E402
 
 WORDS = ("invoice", "meeting", "deploy", "weekly", "offer", "contract", "reminder", "photos", "report", "question")
 
@@ -106,7 +105,7 @@ def main() -> int:
         begin = time.perf_counter()
         if options.profile:
             profile.enable()
-        done, code, ended = backfill(app, "team", options.messages, lambda n: None)
+        done, code, ended = backfill(app, "team", options.messages, lambda _: None)
         profile.disable()
         seconds = time.perf_counter() - begin
         archived = len(server.flags("desk", "Archive"))

@@ -23,10 +23,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
+from services.postgres import PostgresServer, find_programs  # noqa: E402
 from triage.domain.record import Trigger  # noqa: E402
 from triage.ledger import SqlLedger, open_ledger  # noqa: E402
-
-from services.postgres import PostgresServer, find_programs  # noqa: E402
 
 LEASE = timedelta(seconds=60)
 FIRST_FIRE = datetime(2026, 1, 1, tzinfo=UTC)

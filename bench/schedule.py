@@ -23,6 +23,8 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 import structlog  # noqa: E402
+
+from services.postgres import PostgresServer, find_programs  # noqa: E402
 from triage.clock import SystemClock  # noqa: E402
 from triage.ledger.ledger import SqlLedger, open_ledger  # noqa: E402
 from triage.schedule.cron import Cron  # noqa: E402
@@ -30,8 +32,6 @@ from triage.schedule.daemon import Daemon  # noqa: E402
 from triage.schedule.firing import put_fire  # noqa: E402
 from triage.schedule.timetable import Fire, FireTimes, Timetable  # noqa: E402
 from triage.schedule.worker import Workplace  # noqa: E402
-
-from services.postgres import PostgresServer, find_programs  # noqa: E402
 
 MOST_IDLE = 0.05
 INTERVAL_S = 300

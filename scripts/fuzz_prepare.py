@@ -22,6 +22,7 @@ sys.path.insert(0, str(ROOT))
 from hypothesis import HealthCheck, Phase, given, settings  # noqa: E402
 from hypothesis import seed as hypothesis_seed  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
+
 from triage.prepare import choose_parts, prepare, read_message  # noqa: E402
 
 CASES = ROOT / "tests" / "cases" / "prepare"

@@ -18,12 +18,11 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from triage.decide.embedded.weights import unpack  # noqa: E402
-
 from scripts.train.card import write_card  # noqa: E402
 from scripts.train.data import load_examples  # noqa: E402
 from scripts.train.fit import fit_packed, see  # noqa: E402 - also limits numpy to one thread
 from scripts.train.validate import cross_validate, leave_sources_out  # noqa: E402
+from triage.decide.embedded.weights import unpack  # noqa: E402
 
 WEIGHTS = ROOT / "triage" / "decide" / "embedded" / "weights.bin"
 CARD = ROOT / "docs" / "model-card.md"

@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from triage.ledger import SqlLedger, open_ledger
-from triage.ledger.migrate import upgrade
-from triage.ledger.schema import metadata
 
 from services.ledger import Bench, HandClock, postgres_or_reason, run_sql
 from services.postgres import PostgresServer
+from triage.ledger import SqlLedger, open_ledger
+from triage.ledger.migrate import upgrade
+from triage.ledger.schema import metadata
 
 
 @pytest.fixture(scope="session")

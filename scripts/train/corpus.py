@@ -1,7 +1,7 @@
 """The project's own training mail (CC0-1.0, `corpus/*.txt`): invented mails, and carriers with an injection set in.
 
-A mail is a line `@ KIND LANG`, header lines From and Subject, then text. KIND says how such mail is built: person, list,
-system, bulk or scam; headers that come with the kind are drawn by a hash of the mail, the same on every run.
+A mail is a line `@ KIND LANG`, header lines From and Subject, then text. KIND says how such mail is built: person,
+list, system, bulk or scam; headers that come with it are drawn by a hash of the mail, the same on every run.
 """
 
 from __future__ import annotations

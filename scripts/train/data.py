@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from scripts.train.corpus import corpus_rows
 from triage.domain.mail import PreparedMail
 from triage.prepare import prepare, read_message
 from triage.report.labelled_mail import message_of
-
-from scripts.train.corpus import corpus_rows
 
 EVALUATION = "mail_dev.jsonl.gz"
 EXTRA = ("mail_written.jsonl.gz", "mail_templates.jsonl.gz")

@@ -16,12 +16,12 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 from sklearn.linear_model import LogisticRegression
+
+from scripts.train.data import Example
 from triage.decide.embedded.features import Features, read, with_finding
 from triage.decide.embedded.injection import Finder, Finding, window_features, windows
 from triage.decide.embedded.weights import ANCHORS, Weights, pack, unpack
 from triage.domain.category import HIJACK_ID
-
-from scripts.train.data import Example
 
 C_CLASSES = 3.0
 C_FINDER = 1.0

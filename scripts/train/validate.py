@@ -9,14 +9,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from scripts.train.fit import Seen, find, fit_weights
 from triage.decide.embedded.features import with_finding
 from triage.decide.embedded.provider import vetoes_of
 from triage.decide.embedded.weights import ANCHORS, Weights
 from triage.domain.category import HIJACK_ID
 from triage.policy.confidence import confidence
 from triage.report.evaluation import Figures, Judged, figures
-
-from scripts.train.fit import Seen, find, fit_weights
 
 FOLDS = 5
 FLOOR = 0.5

@@ -5,11 +5,11 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+
+from services.ledger import START, Bench, make_decision
 from triage.domain.mail import MessageRef
 from triage.domain.record import Trigger
 from triage.ledger import SqlLedger
-
-from services.ledger import START, Bench, make_decision
 
 pytest_plugins = ["conftest_ledger"]
 

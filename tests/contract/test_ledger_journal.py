@@ -7,13 +7,13 @@ from dataclasses import replace
 from datetime import UTC, timedelta
 
 import pytest
+
+from services.ledger import START, Bench, HandClock, make_decision
 from triage.domain.decision import Outcome
 from triage.domain.errors import LedgerError
 from triage.domain.mail import MessageRef
 from triage.domain.record import StepRecord, Trigger
 from triage.ledger import SqlLedger, open_ledger
-
-from services.ledger import START, Bench, HandClock, make_decision
 
 pytest_plugins = ["conftest_ledger"]
 

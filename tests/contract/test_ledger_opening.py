@@ -13,13 +13,13 @@ from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import create_engine
+
+from services.ledger import START, HandClock, make_decision, run_sql
 from triage.domain.errors import LedgerError
 from triage.domain.record import Trigger
 from triage.ledger import open_ledger
 from triage.ledger.migrate import _SCRIPTS, upgrade
 from triage.ledger.schema import REVISION, metadata
-
-from services.ledger import START, HandClock, make_decision, run_sql
 
 pytest_plugins = ["conftest_ledger"]
 

@@ -14,13 +14,13 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from triage.domain.errors import LedgerError
-from triage.domain.record import RunState, Trigger
-from triage.ledger import open_ledger
 
 from services.ledger import START, SystemClock, make_decision
 from services.ledger_workers import LEASE, claim_and_vanish, claim_until_empty, open_together, report, write_for_ever
 from services.postgres import PostgresServer
+from triage.domain.errors import LedgerError
+from triage.domain.record import RunState, Trigger
+from triage.ledger import open_ledger
 
 pytest_plugins = ["conftest_ledger"]
 

@@ -7,11 +7,11 @@ from collections import Counter
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
+
+from services.ledger import START, Bench
 from triage.domain.errors import LedgerError
 from triage.domain.record import Run, RunState, Trigger
 from triage.ledger import SqlLedger
-
-from services.ledger import START, Bench
 
 pytest_plugins = ["conftest_ledger"]
 

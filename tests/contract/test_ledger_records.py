@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
-from triage.domain.record import Run, Trigger
-from triage.ledger import SqlLedger
 
 from services.ledger import START, Bench, make_decision
+from triage.domain.record import Run, Trigger
+from triage.ledger import SqlLedger
 
 pytest_plugins = ["conftest_ledger"]
 

@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from triage.domain.errors import MailboxLost
-from triage.mailbox.imap import ImapMailbox
 
 from fakes.imap_mailboxes import FakeBox, FakeMail
 from fakes.mailbox_worlds import mailbox_at
 from fakes.scripted_imap import FULL, PLAIN, Rule, ScriptedImap
+from triage.domain.errors import MailboxLost
+from triage.mailbox.imap import ImapMailbox
 
 CASES = Path(__file__).parent.parent / "cases" / "imap"
 

@@ -7,12 +7,12 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime, timedelta
 
 import pytest
-from triage.domain.mail import MessageRef
-from triage.mailbox.imap import ImapMailbox
 
 from fakes.mailbox_worlds import DovecotWorld, ScriptedWorld, World, scripted_boxes
 from fakes.scripted_imap import FULL, PLAIN, ScriptedImap
 from services.dovecot import Dovecot, Mail
+from triage.domain.mail import MessageRef
+from triage.mailbox.imap import ImapMailbox
 
 LABELS = ["Triage/action-required", "Triage/newsletter", "Triage/receipt", "Triage/unsure"]
 ACTION, NEWS, RECEIPT, UNSURE = LABELS

@@ -10,6 +10,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+
+from fakes.imap_mailboxes import FakeMail
+from fakes.mailbox_worlds import mailbox_at, scripted_boxes, settings_for
+from fakes.scripted_imap import ALWAYS, FULL, PLAIN, Rule, ScriptedImap
+from services.dovecot import Dovecot, Mail
 from triage.domain.errors import (
     CommandRefused,
     ConfigError,
@@ -21,11 +26,6 @@ from triage.domain.errors import (
 )
 from triage.domain.mail import MessageRef
 from triage.mailbox.imap import ImapMailbox
-
-from fakes.imap_mailboxes import FakeMail
-from fakes.mailbox_worlds import mailbox_at, scripted_boxes, settings_for
-from fakes.scripted_imap import ALWAYS, FULL, PLAIN, Rule, ScriptedImap
-from services.dovecot import Dovecot, Mail
 
 LABELS = ["Triage/news", "Triage/work"]
 COMMANDS = (

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from datetime import UTC, date, datetime
 
 import pytest
-from triage.mailbox.imap import ImapMailbox
 
 from fakes.mailbox_worlds import mailbox_at
 from fakes.metering_proxy import MeteringProxy
 from services.dovecot import Dovecot, Mail
+from triage.mailbox.imap import ImapMailbox
 
 LABELS = [f"Triage/kind-{n}" for n in range(10)]
 

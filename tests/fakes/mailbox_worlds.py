@@ -6,13 +6,12 @@ import time
 from collections.abc import Iterable
 from typing import Any, Protocol
 
-from triage.clock import SystemClock
-from triage.mailbox.imap import ImapMailbox
-from triage.mailbox.settings import ConnectionSettings
-
 from fakes.imap_mailboxes import SYSTEM_FLAGS, FakeBox, FakeMail
 from fakes.scripted_imap import ScriptedImap
 from services.dovecot import Dovecot, Mail
+from triage.clock import SystemClock
+from triage.mailbox.imap import ImapMailbox
+from triage.mailbox.settings import ConnectionSettings
 
 
 def settings_for(host: str, port: int, **changes: Any) -> ConnectionSettings:

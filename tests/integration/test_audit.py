@@ -9,14 +9,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from triage.cli.audit import audit_account, audit_json
-from triage.report.audit import Audit
 
 from fakes.table_provider import TableProvider
 from services.dovecot import Dovecot, Mail
 from services.ledger import run_sql
 from support.inbox import TABLE, fill
 from support.office import TestApp, make_run, settings_for
+from triage.cli.audit import audit_account, audit_json
+from triage.report.audit import Audit
 
 EVER = datetime(2020, 1, 1, tzinfo=UTC)
 

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from triage.cli.main import run_cli
 
 from services.dovecot import Dovecot, Mail
+from triage.cli.main import run_cli
 
 
 @pytest.fixture(scope="module")

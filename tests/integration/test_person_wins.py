@@ -9,16 +9,16 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from triage.clock import SystemClock
-from triage.domain.errors import TriageError
-from triage.domain.record import DecisionRecord, RunState
-from triage.mailbox.imap import ImapMailbox
-from triage.ports import Labelled, Moved
 
 from fakes.table_provider import TableProvider
 from services.dovecot import Dovecot, Mail
 from support.later import LaterClock
 from support.office import TestApp, make_run, settings_for
+from triage.clock import SystemClock
+from triage.domain.errors import TriageError
+from triage.domain.record import DecisionRecord, RunState
+from triage.mailbox.imap import ImapMailbox
+from triage.ports import Labelled, Moved
 
 NEWS, RECEIPT, CONVERSATION = "Triage/newsletter", "Triage/receipt", "Triage/conversation"
 Act = Callable[[imaplib.IMAP4], object]

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+
+from fakes.http_stub import Behaviour, HttpStub, Seen, always, endless, in_order, reply, silence
 from triage.clock import SystemClock
 from triage.decide.chain import Chain
 from triage.decide.cost import SpendGuard
@@ -17,8 +19,6 @@ from triage.decide.question import build_question
 from triage.domain.category import Category, CategorySet
 from triage.domain.decision import FailureKind, Ruling
 from triage.domain.mail import PreparedMail
-
-from fakes.http_stub import Behaviour, HttpStub, Seen, always, endless, in_order, reply, silence
 
 QUESTION = build_question(
     CategorySet("", "rest", "Rest", tuple(Category(n, n, n) for n in ("work", "family", "billing"))), offer_none=False

@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 from jevcompat.mock import FAULTS
+
 from triage.clock import SystemClock
 from triage.decide.chain import Chain
 from triage.decide.cost import SpendGuard

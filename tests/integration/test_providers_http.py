@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from fakes.http_stub import Behaviour, HttpStub, Seen, always, drip, endless, head, in_order, raw, reply, silence
 from triage.clock import SystemClock
 from triage.decide.http import JsonHttp
 from triage.decide.providers import remote_provider
@@ -24,8 +26,6 @@ from triage.decide.systemone import SystemOne
 from triage.domain.category import Category, CategorySet
 from triage.domain.decision import Answer, Failure, FailureKind
 from triage.domain.mail import PreparedMail
-
-from fakes.http_stub import Behaviour, HttpStub, Seen, always, drip, endless, head, in_order, raw, reply, silence
 
 NAMES = ("work", "family", "billing")
 QUESTION = build_question(CategorySet("", "rest", "Rest", tuple(Category(n, n, n) for n in NAMES)), offer_none=False)

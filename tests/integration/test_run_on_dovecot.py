@@ -9,13 +9,13 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from triage.config.settings import DecisionSettings, ProviderSettings
-from triage.domain.decision import Failure, FailureKind, Outcome
-from triage.domain.record import RunState
 
 from fakes.table_provider import TableProvider
 from services.dovecot import Dovecot, Mail
 from support.office import TestApp, make_run, settings_for
+from triage.config.settings import DecisionSettings, ProviderSettings
+from triage.domain.decision import Failure, FailureKind, Outcome
+from triage.domain.record import RunState
 
 SURE = 0.99
 NEWS, ACTION, RECEIPT = "Triage/newsletter", "Triage/action-required", "Triage/receipt"

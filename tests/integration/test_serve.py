@@ -8,12 +8,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from triage.domain.record import Run, RunState, Trigger
-from triage.schedule.daemon import GRACE_S
 
 from fakes.http_stub import HttpStub, silence
 from services.dovecot import Dovecot, Mail
 from support.premises import Premises, Process, answers, wait_until
+from triage.domain.record import Run, RunState, Trigger
+from triage.schedule.daemon import GRACE_S
 
 NEWS = "Triage/newsletter"
 TABLE = {"News": ("newsletter", 0.97)}

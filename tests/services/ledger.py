@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import create_engine, make_url, text
+
+from services.postgres import find_programs
 from triage.domain.decision import Outcome
 from triage.domain.mail import MessageRef
 from triage.domain.record import DecisionRecord
 from triage.ledger import SqlLedger
-
-from services.postgres import find_programs
 
 START = datetime(2026, 11, 30, 9, 0, tzinfo=UTC)
 

@@ -10,9 +10,8 @@ from multiprocessing.queues import SimpleQueue
 from multiprocessing.synchronize import Barrier
 from typing import Any
 
-from triage.ledger import open_ledger
-
 from services.ledger import START, SystemClock, make_decision
+from triage.ledger import open_ledger
 
 LEASE = timedelta(seconds=60)
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from triage.runlog import StructuredRunLog
-
 from support.killing import KillPoint, at_commits, at_steps, die
 from support.office import TestApp
 from support.shards import fork
 from support.site import Site
+from triage.runlog import StructuredRunLog
 
 
 @dataclass(frozen=True)

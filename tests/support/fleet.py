@@ -15,6 +15,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import structlog
+
+from fakes.table_provider import TableProvider
+from services.dovecot import Dovecot
+from support.office import TestApp
 from triage.config.settings import Settings
 from triage.domain.decision import Answer, Failure, Question
 from triage.domain.mail import PreparedMail
@@ -23,10 +27,6 @@ from triage.schedule import worker as worker_module
 from triage.schedule.daemon import Daemon
 from triage.schedule.timetable import FireTimes
 from triage.schedule.worker import Workplace
-
-from fakes.table_provider import TableProvider
-from services.dovecot import Dovecot
-from support.office import TestApp
 
 LEASE = timedelta(seconds=3)
 MAIL_LOG = """

@@ -6,12 +6,11 @@ import email
 from collections import Counter
 from dataclasses import dataclass, field
 
+from fakes.table_provider import TableProvider
+from services.dovecot import Dovecot, Mail
 from triage.domain.decision import Outcome
 from triage.domain.record import DecisionRecord, RunState
 from triage.ledger.ledger import SqlLedger
-
-from fakes.table_provider import TableProvider
-from services.dovecot import Dovecot, Mail
 
 LIST = "List-Id: Weekly <weekly.sender.example>\r\n"
 PARENT = "Triage/"

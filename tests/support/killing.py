@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import event
+
 from triage.domain.record import StepRecord
 
 _CAPABILITY = re.compile(rb" ([A-Z0-9=+-]+)(?=[\] \r])")

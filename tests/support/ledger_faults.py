@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import event
+
 from triage.ledger.ledger import SqlLedger
 
 SAYS = {"locked": "database is locked", "full": "database or disk is full", "broken": "disk I/O error"}

@@ -14,11 +14,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from triage.clock import SystemClock
-from triage.ledger.ledger import SqlLedger, open_ledger
-
 from fakes.http_stub import Behaviour, Seen, reply
 from support.office import CATEGORIES
+from triage.clock import SystemClock
+from triage.ledger.ledger import SqlLedger, open_ledger
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -58,7 +57,13 @@ class Premises:
         (directory / "categories.yaml").write_text(json.dumps(told))
 
     def write(
-        self, users: Mapping[str, str], *, enabled: Sequence[str] = (), cron: str = "*/5 * * * *", level: str = "info"
+        self,
+        users: Mapping[str, str],
+        *,
+        enabled: Sequence[str] = (),
+        cron: str = "*/5 * * * *",
+        level: str = "info",
+        since: str = "2020-01-01",
     ) -> None:
         """Write triage.yaml with these accounts (name -> user), those of `enabled` with a schedule."""
         text = _TRIAGE_YAML.format(level=level, model_url=self._model_url)

@@ -8,14 +8,13 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 
-from triage.clock import SystemClock
-from triage.domain.record import RunState
-
 from services.dovecot import Dovecot
 from support import inbox
 from support.killing import CommandProxy
 from support.later import LaterClock
 from support.office import TestApp, make_run, settings_for
+from triage.clock import SystemClock
+from triage.domain.record import RunState
 
 AFTER_THE_LEASE = timedelta(minutes=10)
 

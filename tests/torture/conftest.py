@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 import structlog
-from triage import logs
 
 from services.dovecot import Dovecot
 from support.form import Tally
 from support.site import POOR, WHOLE, Site, build
+from triage import logs
 
 
 @pytest.fixture(scope="session", autouse=True)

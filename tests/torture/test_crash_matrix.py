@@ -8,14 +8,14 @@ is forgotten when the program changes.
 from __future__ import annotations
 
 import pytest
-from triage.domain.record import RunState, Trigger
-from triage.schedule.worker import work
 
 from support.accidents import Counts, count, kill, kill_and_put_right
 from support.form import Tally, some
 from support.killing import KillPoint, at_commits, die
 from support.shards import failures_of, fork
 from support.site import Site
+from triage.domain.record import RunState, Trigger
+from triage.schedule.worker import work
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")  # proxies have threads; we fork
 

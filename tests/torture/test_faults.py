@@ -7,9 +7,6 @@ import threading
 from collections.abc import Callable
 
 import pytest
-from triage.domain.errors import LedgerError
-from triage.domain.record import RunState
-from triage.runlog import StructuredRunLog
 
 from support.accidents import count
 from support.form import Tally, some
@@ -18,6 +15,9 @@ from support.ledger_faults import Fault, break_at
 from support.office import make_run
 from support.shards import failures_of
 from support.site import Site
+from triage.domain.errors import LedgerError
+from triage.domain.record import RunState
+from triage.runlog import StructuredRunLog
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning"),  # proxies have threads; we fork

@@ -14,9 +14,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from triage.clock import SystemClock
-from triage.domain.record import RunState, Trigger
-from triage.ledger.ledger import SqlLedger, open_ledger
 
 from services.dovecot import Dovecot, Mail
 from services.ledger import postgres_or_reason
@@ -24,6 +21,9 @@ from services.postgres import PostgresServer
 from support.fleet import LEASE, MAIL_LOG, Fleet, overlaps, settings_with, writes_of
 from support.form import FULL, Tally
 from support.office import settings_for
+from triage.clock import SystemClock
+from triage.domain.record import RunState, Trigger
+from triage.ledger.ledger import SqlLedger, open_ledger
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning"),  # timers wake paused servers

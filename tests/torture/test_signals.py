@@ -7,8 +7,6 @@ import signal
 from dataclasses import dataclass
 
 import pytest
-from triage.domain.record import Trigger
-from triage.schedule.daemon import GRACE_S
 
 from fakes.http_stub import HttpStub
 from support import inbox
@@ -18,6 +16,8 @@ from support.killing import CommandProxy, KillPoint
 from support.premises import Premises, answers, exit_status, wait_until
 from support.shards import failures_of
 from support.site import Site
+from triage.domain.record import Trigger
+from triage.schedule.daemon import GRACE_S
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning"),  # proxies have threads; we fork

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import structlog
+
 from triage import logs
 from triage.domain.errors import MailboxLost
 from triage.redact import conceal

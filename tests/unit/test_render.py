@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from rich.cells import cell_len
 from rich.console import Console, RenderableType
+
 from triage.cli import theme
 from triage.cli.jsonview import run_json
 from triage.cli.render import CheckItem, batch_table, check_report, cost_line, inbox_left_table, run_view, runs_table

@@ -1,4 +1,4 @@
-"""`triage eval DATA`: figures of a provider on labelled mail, for a person or as JSON; predictions and plot as files."""
+"""`triage eval DATA`: figures of a provider on labelled mail, for a person or as JSON; predictions, plot as files."""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import contextlib
+import math
 import queue
 import threading
 from collections.abc import Callable, Mapping, Sequence

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import astuple, dataclass, fields
+from dataclasses import astuple, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -44,10 +44,14 @@ class Amounts:
     buckets: tuple[int, ...] = (0,) * (len(LATENCY_BOUNDS_S) + 1)
 
     def __add__(self, other: Amounts) -> Amounts:
-        *mine, my_buckets = astuple(self)
-        *theirs, their_buckets = astuple(other)
-        sums = [a + b for a, b in zip(mine, theirs, strict=True)]
-        return Amounts(*sums, tuple(a + b for a, b in zip(my_buckets, their_buckets, strict=True)))
+        return Amounts(
+            self.decisions + other.decisions,
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+            self.cost_usd + other.cost_usd,
+            self.latency_s + other.latency_s,
+            tuple(a + b for a, b in zip(self.buckets, other.buckets, strict=True)),
+        )
 
 
 DecisionSeries = tuple[str, str, str, str]  # account, outcome, provider, model
@@ -100,10 +104,10 @@ class WebPart(StatesPart):
             select(runs.c.account, func.count()).where(runs.c.state == RunState.QUEUED.value).group_by(runs.c.account)
         )
         with self._reading() as connection:
-            return {account: count for account, count in connection.execute(statement)}
+            return {row[0]: row[1] for row in connection.execute(statement)}
 
     def totals(self, now: datetime) -> Totals:
-        """Everything that ever happened, retention or not. Folds what has settled, a day at a time. Raises LedgerError."""
+        """Everything that ever happened, retention or not. Folds what has settled, a day at a time."""
         folded = self._folded()
         begin = folded.until or self._oldest()
         settled = now - SETTLED
@@ -185,7 +189,8 @@ def _of_json(value: Mapping[str, Any]) -> Totals:
     """The totals as stored; none if they were counted in other buckets."""
     if value.get("bounds") != list(LATENCY_BOUNDS_S):
         return Totals(None, {}, {})
-    width = len(fields(Amounts))
-    decided = {tuple(row[:-width]): Amounts(*row[-width:-1], tuple(row[-1])) for row in value["decisions"]}
-    over = {tuple(row[:-1]): row[-1] for row in value["runs"]}
+    decided = {}
+    for account, outcome, provider, model, count, read, written, cost, latency_s, buckets in value["decisions"]:
+        decided[account, outcome, provider, model] = Amounts(count, read, written, cost, latency_s, tuple(buckets))
+    over = {(account, state, trigger): count for account, state, trigger, count in value["runs"]}
     return Totals(datetime.fromisoformat(value["until"]).astimezone(UTC), decided, over)

@@ -33,6 +33,7 @@ class UndoBook(Protocol):
     def key(self, text: str) -> str: ...
     def corrections_of(self, decision_ids: Sequence[str]) -> tuple[Correction, ...]: ...
     def record_corrections(self, found: Sequence[Correction]) -> tuple[Correction, ...]: ...
+    def earlier_decisions(self, account: str, message_keys: Sequence[str]) -> Mapping[str, DecisionRecord]: ...
     def mark_closed(self, decision_ids: Sequence[str], reason: str, at: datetime) -> None: ...
 
 
@@ -65,6 +66,7 @@ def plan_undo(
         said.setdefault(each.decision_id, set()).add(each.kind)
     written = [r for r in records if r.labelled_at is not None and r.closed_reason != "preview"]
     heads = _find(mailbox, facts, written, categories, book)
+    newest = book.earlier_decisions(records[0].account, [r.message_key for r in written]) if written else {}
     steps = []
     for record in records:
         kinds = said.get(record.id, set())
@@ -72,6 +74,8 @@ def plan_undo(
             steps.append(UndoStep(record, "none", why="nothing was written to the mailbox"))
         elif CorrectionKind.UNDONE in kinds:
             steps.append(UndoStep(record, "none", why="taken back already"))
+        elif newest[record.message_key].id != record.id:
+            steps.append(UndoStep(record, "none", why="it was decided again since"))
         elif facts.label_store == "folder":
             steps.append(UndoStep(record, "none", why="labels are folders here: move it back by hand"))
         else:
@@ -150,9 +154,9 @@ def _find(
             if head.ref == (record.archived_ref if record.archived_at else record.ref):
                 found[record.id] = head
     lost = {r.message_id_key: r for r in records if r.archived_at and r.id not in found and r.message_id_key}
-    for name in (facts.archive, facts.inbox):
-        if name and lost:
-            for record, head in _by_message_id(mailbox, name, lost, categories, book):
+    for box in (facts.archive, facts.inbox):
+        if box and lost:
+            for record, head in _by_message_id(mailbox, box, lost, categories, book):
                 found[record.id] = head
                 lost.pop(record.message_id_key, None)
     return found

@@ -16,6 +16,7 @@ def reliability_svg(bins: Sequence[Bin], title: str) -> str:
     bars = "\n".join(_bar(b) for b in bins)
     ticks = "\n".join(_tick(n / 5) for n in range(6))
     full = SIZE + 2 * MARGIN
+    middle = MARGIN + SIZE / 2
     return f"""<svg xmlns="http://www.w3.org/2000/svg" width="{full}" height="{full}" viewBox="0 0 {full} {full}" \
 role="img" font-family="sans-serif" font-size="11">
 <title>{escape(title)}</title>
@@ -25,8 +26,8 @@ role="img" font-family="sans-serif" font-size="11">
 <line x1="{_x(0):.1f}" y1="{_y(0):.1f}" x2="{_x(1):.1f}" y2="{_y(1):.1f}" stroke="#888888" stroke-dasharray="4 4"/>
 <rect x="{MARGIN}" y="{MARGIN}" width="{SIZE}" height="{SIZE}" fill="none" stroke="#444444"/>
 {ticks}
-<text x="{MARGIN + SIZE / 2}" y="{full - 10}" text-anchor="middle">highest probability</text>
-<text x="14" y="{MARGIN + SIZE / 2}" text-anchor="middle" transform="rotate(-90 14 {MARGIN + SIZE / 2})">share right</text>
+<text x="{middle}" y="{full - 10}" text-anchor="middle">highest probability</text>
+<text x="14" y="{middle}" text-anchor="middle" transform="rotate(-90 14 {middle})">share right</text>
 </svg>
 """
 

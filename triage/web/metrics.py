@@ -1,4 +1,4 @@
-"""/metrics for Prometheus, computed from the ledger at each scrape: any machine tells the same, and no restart resets it."""
+"""/metrics for Prometheus, computed from the ledger: any machine tells the same, and no restart resets it."""
 
 from __future__ import annotations
 

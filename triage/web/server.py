@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import socket
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -87,7 +88,7 @@ class WebServer(ThreadingHTTPServer):
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self.socket.bind(self.server_address)
         self.server_address = self.socket.getsockname()
-        self.server_name, self.server_port = self.server_address[:2]  # type: ignore[misc]
+        self.server_name, self.server_port = str(self.server_address[0]), int(self.server_address[1])
 
     def process_request(self, request: Any, client_address: Any) -> None:
         if not self._slots.acquire(blocking=False):
@@ -105,11 +106,9 @@ class WebServer(ThreadingHTTPServer):
         finally:
             self._slots.release()
 
-    def handle_error(self, request: Any, client_address: Any) -> None:
+    def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ARG002 - the library's signature
         """A connection that broke is nothing to tell of; anything else is a fault of ours, told in the log."""
-        import sys
-
-        error = sys.exception() if hasattr(sys, "exception") else sys.exc_info()[1]
+        error = sys.exc_info()[1]
         if not isinstance(error, OSError):
             self.log.error("http_failed", exc_info=error)
 
@@ -143,7 +142,7 @@ class Handler(BaseHTTPRequestHandler):
         else:
             self._answer()
 
-    do_HEAD = do_GET
+    do_HEAD = do_GET  # noqa: N815 - the library's name
 
     def _answer(self) -> None:
         started = time.monotonic()

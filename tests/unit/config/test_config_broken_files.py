@@ -8,6 +8,7 @@ import pytest
 from broken import CATEGORIES, SETTINGS, Broken
 from broken_categories import CASES_OF_CATEGORIES
 from broken_settings import CASES_OF_SETTINGS
+
 from triage.config.load import load
 from triage.domain.errors import ConfigError
 

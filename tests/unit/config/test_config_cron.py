@@ -8,6 +8,7 @@ import pytest
 from apscheduler.triggers.cron import CronTrigger
 from hypothesis import given
 from hypothesis import strategies as st
+
 from triage.config.cron import parse_cron
 
 START = datetime(2026, 11, 30, 12, 0, tzinfo=UTC)  # a Monday

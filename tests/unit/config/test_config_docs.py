@@ -10,6 +10,7 @@ from typing import Any, get_args
 import pytest
 import yaml
 from pydantic import BaseModel
+
 from triage.config.categories import CategoriesKeys
 from triage.config.load import load
 from triage.config.model import TriageKeys

@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
 from triage.config.load import check_secrets, find_config_dir, load, load_categories, reload
 from triage.config.oauth import RefreshedToken
 from triage.config.secret import Secret

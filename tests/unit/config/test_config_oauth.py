@@ -6,6 +6,7 @@ import json
 from urllib.parse import parse_qs
 
 import pytest
+
 from triage.config.oauth import RefreshedToken
 from triage.config.secret import Secret
 from triage.domain.errors import ConfigError, MailboxLost

@@ -8,6 +8,7 @@ import types
 from pathlib import Path
 
 import pytest
+
 from triage.config import secret as secret_module
 from triage.config.secret import Secret, SecretSpec
 from triage.domain.errors import ConfigError

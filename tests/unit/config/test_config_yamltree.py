@@ -10,6 +10,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import Field
+
 from triage.config.load import parse_categories, validate
 from triage.config.model import Keys
 from triage.config.values import Duration, Text

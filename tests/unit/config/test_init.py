@@ -6,6 +6,7 @@ from datetime import date
 from pathlib import Path
 
 import pytest
+
 from triage.cli.init import init_command, local_timezone, render
 from triage.config.load import load
 from triage.domain.category import ANCHORS, HIJACK_ID, Action

@@ -6,6 +6,7 @@ import json
 from datetime import UTC, datetime
 
 import pytest
+
 from triage.decide.breaker import BreakerState, load_state
 from triage.domain.decision import Failure, FailureKind
 

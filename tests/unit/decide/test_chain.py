@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import pytest
 from decide_world import QUESTION, SURE, Breakers, HandClock, a_mail, mails
+
 from triage.clock import SystemClock
 from triage.decide.chain import Chain
 from triage.decide.cost import FREE, Price, SpendGuard

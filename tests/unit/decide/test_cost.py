@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from triage.decide.cost import PRICES, Price, SpendGuard, estimate_tokens, find_price
 
 

@@ -10,6 +10,7 @@ import pytest
 from decide_world import CATEGORIES, QUESTION, SURE
 from hypothesis import given
 from hypothesis import strategies as st
+
 from triage.decide.answers import (
     Distribution,
     DuplicateKey,

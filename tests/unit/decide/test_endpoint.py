@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from decide_world import HandClock
+
 from triage.decide.endpoint import clean_key, endpoint_root
 from triage.decide.providers import remote_provider
 from triage.domain.errors import ConfigError

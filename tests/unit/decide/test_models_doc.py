@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import yaml
 from decide_world import HandClock
+
 from triage.decide import answers, openai_chat, openai_decisions, systemone
 from triage.decide.cost import find_price
 from triage.decide.providers import remote_provider

@@ -8,6 +8,7 @@ import zlib
 
 import pytest
 from decide_world import HandClock
+
 from triage.decide.pacing import STRUGGLING, Pacing
 from triage.decide.unpack import Garbled, TooBig, read_body
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from decide_world import CATEGORIES, QUESTION, SURE, a_mail, systemone
+
 from triage.decide.answers import Unusable
 from triage.decide.openai_chat import OpenAIChat, labels
 from triage.decide.openai_decisions import OpenAIDecisions

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from rich.console import Console
+
 from triage.cli.render import audit_table
 from triage.demo.checks import BATCH_CAP, check_invariants
 from triage.domain.category import Category, CategorySet

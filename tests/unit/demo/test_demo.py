@@ -17,6 +17,7 @@ import pytest
 import structlog
 from imapclient import IMAPClient
 from rich.console import Console
+
 from triage.cli.demo import demo_command
 from triage.domain.errors import ConfigError
 

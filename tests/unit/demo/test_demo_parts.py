@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from triage.config.load import load
 from triage.decide.cost import Price, PriceEntry
 from triage.demo.address import Address

@@ -7,6 +7,7 @@ from io import StringIO
 from pathlib import Path
 
 from rich.console import Console, RenderableType
+
 from triage.cli.demo_text import honesty, intro, invitation, model_cost, run_line
 from triage.decide.cost import Price, PriceEntry
 from triage.demo.address import Address

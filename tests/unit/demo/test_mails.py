@@ -12,6 +12,7 @@ from email.message import EmailMessage
 from email.utils import parsedate_to_datetime
 
 import pytest
+
 from triage.demo.mails import Sample, sample_mails
 
 NOW = datetime(2026, 11, 30, 12, 0, tzinfo=UTC)

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 import pytest
 from imapclient import IMAPClient
 from imapclient.exceptions import LoginError
+
 from triage.demo.mails import sample_mails
 from triage.demo.server import DemoServer
 

@@ -8,6 +8,7 @@ import pytest
 from embedded_world import ARCHIVING, EIGHT, LETTER, ORDER, StillClock, provider, question
 from hypothesis import given
 from hypothesis import strategies as st
+
 from triage.decide.embedded.features import read
 from triage.decide.embedded.learn import Correction, Teacher, Trial, _judge, describe, fit_residual
 from triage.decide.embedded.learned import MOST_SHIFT, LearnedWeights, shifted

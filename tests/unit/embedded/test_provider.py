@@ -8,6 +8,7 @@ import pytest
 from embedded_world import ARCHIVING, EIGHT, LETTER, ORDER, QUESTION_MAIL, provider, question
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from triage.decide.embedded.pool import pool
 from triage.decide.embedded.weights import ANCHORS
 from triage.domain.category import HIJACK_ID, NONE_ID

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 from embedded_world import LETTER, ORDER, QUESTION_MAIL
+
 from triage.decide.embedded import text as t
 from triage.decide.embedded.anchors import synonyms
 from triage.decide.embedded.cues import lexicon

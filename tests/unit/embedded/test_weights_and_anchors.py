@@ -6,6 +6,7 @@ import math
 
 import pytest
 from embedded_world import EIGHT, LETTER, ORDER, QUESTION_MAIL, provider
+
 from triage.decide.embedded.anchors import anchor_named, anchor_of
 from triage.decide.embedded.injection import Finder
 from triage.decide.embedded.weights import ANCHORS, pack, shipped, softmax, unpack

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from triage.domain.errors import CommandRefused, MailboxBusy, MailboxLost
 from triage.mailbox.answers import Reply, printable, refusal, write_refusal
 from triage.mailbox.discovery import listed, message_counts

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 from hypothesis import given
 from hypothesis import strategies as st
+
 from triage.mailbox.answers import Reply
 from triage.mailbox.fetched import Fetched, fetched
 

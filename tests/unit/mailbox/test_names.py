@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from triage.domain.errors import CommandRefused
 from triage.mailbox.names import folder_of, keyword, mailbox_argument, mailbox_name, quoted
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from triage.mailbox import sets
 
 UIDS = st.sets(st.integers(1, 4_294_967_295), max_size=300)

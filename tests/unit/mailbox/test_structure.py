@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from imapclient.response_parser import parse_fetch_response
+
 from triage.mailbox.structure import OPAQUE, part_tree
 
 

@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
+
 from triage.domain.errors import ConfigError, MailboxLost
 from triage.mailbox.settings import ConnectionSettings, is_loopback
 from triage.mailbox.stream import MAX_LINE, AnswerTooLongError, DeadlineStream

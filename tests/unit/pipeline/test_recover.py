@@ -6,12 +6,12 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
-from triage.domain.mail import Head, MessageRef, Part
-from triage.domain.record import DecisionRecord
-from triage.pipeline.recover import Recovery, plan_recovery
 
 from services.ledger import make_decision
 from support.office import CATEGORIES
+from triage.domain.mail import Head, MessageRef, Part
+from triage.domain.record import DecisionRecord
+from triage.pipeline.recover import Recovery, plan_recovery
 
 INBOX = ("INBOX", 7)
 LABEL, OTHER, FALLBACK = "Triage/newsletter", "Triage/receipt", "Triage/unclassified"

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from triage.domain.category import HIJACK_ID, NONE_ID, Action, Category, CategorySet
 from triage.domain.decision import Ancestor, Answer, Failure, FailureKind, Outcome, Ruling
 from triage.domain.mail import PreparedMail, Signals

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 import yaml
+
 from triage.domain.mail import PreparedMail
 from triage.prepare import prepare, read_message
 

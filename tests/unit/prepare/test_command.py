@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from triage.cli.prepare import prepare_command
 
 MAIL = b"From: Nora <nora@example.com>\nTo: desk@example.org\nSubject: Hi\n\nSee https://t.example/x now.\n"

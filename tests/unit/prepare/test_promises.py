@@ -13,6 +13,7 @@ from types import ModuleType
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
 from triage.domain.mail import MailSource, Part, PartBytes
 from triage.prepare import choose_parts, prepare, read_message
 from triage.prepare.charset import decode

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+
 from triage.domain.mail import Part, PartBytes
 from triage.prepare import prepare, read_message
 

@@ -7,12 +7,12 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+
+from services.ledger import START, HandClock
 from triage.domain.record import RunState, Trigger
 from triage.ledger.ledger import SqlLedger, open_ledger
 from triage.schedule.firing import put_fire
 from triage.schedule.timetable import Fire
-
-from services.ledger import START, HandClock
 
 STEP = timedelta(minutes=10)
 

@@ -7,12 +7,12 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+
+from services.ledger import START, HandClock
 from triage.domain.errors import LoginRefused, MailboxBusy
 from triage.domain.record import Run, RunState, Trigger
 from triage.ledger.ledger import SqlLedger, open_ledger
 from triage.schedule.gate import FIRST_PAUSE, LONGEST_PAUSE, AccountGate
-
-from services.ledger import START, HandClock
 
 MINUTE = timedelta(minutes=1)
 

@@ -13,12 +13,12 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
+
+from services.ledger import HandClock
 from triage.ledger.ledger import SqlLedger, open_ledger
 from triage.schedule.cron import Cron
 from triage.schedule.firing import put_fire
 from triage.schedule.timetable import Fire, Timetable
-
-from services.ledger import HandClock
 
 CASES = Path(__file__).parent.parent.parent / "cases" / "time"
 TICK = timedelta(seconds=1)

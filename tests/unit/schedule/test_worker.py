@@ -7,14 +7,14 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from triage.domain.errors import ConfigError, LeaseLost, LedgerError, LoginRefused, MailboxBusy, MailboxLost
-from triage.domain.record import Run, RunState, Trigger
-from triage.ledger.ledger import SqlLedger, open_ledger
-from triage.schedule.worker import LEASE, work
 
 from services.ledger import HandClock
 from support.ledger_faults import Fault, break_at
 from support.stubs import OpenGate, workplace
+from triage.domain.errors import ConfigError, LeaseLost, LedgerError, LoginRefused, MailboxBusy, MailboxLost
+from triage.domain.record import Run, RunState, Trigger
+from triage.ledger.ledger import SqlLedger, open_ledger
+from triage.schedule.worker import LEASE, work
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ import time
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+
 from triage.threads.addresses import normalise_address
 from triage.threads.headers import ThreadHeaders, read_thread_headers
 from triage.threads.message_ids import MAX_ID_CHARS, MAX_PARENTS, read_ids

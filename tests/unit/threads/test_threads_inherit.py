@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from threads_play import CATEGORIES, START
+
 from triage.domain.category import Action
 from triage.domain.decision import Ancestor
 from triage.threads.candidate import Candidate

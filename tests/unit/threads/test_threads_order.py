@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from triage.threads.ancestry import waves
 from triage.threads.candidate import Candidate
 from triage.threads.headers import ThreadHeaders

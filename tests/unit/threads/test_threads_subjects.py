@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from triage.threads.subjects import are_related, clean_subject, is_forward
 
 

@@ -1,4 +1,4 @@
-"""How sure the answers were: twenty bins of confidence, with the floor between those that counted and those that did not."""
+"""How sure the answers were: twenty bins of confidence, and the floor between what counted and what did not."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ Child = Markup | str
 
 
 def element(tag: str, *children: Child, **attributes: str | float) -> Markup:
-    """`<tag ...>children</tag>`; text is escaped. `class_` is class, `font_size` is font-size. Numbers are shortened."""
+    """`<tag ...>children</tag>`; text is escaped. `class_` is class, `font_size` is font-size."""
     named = "".join(f' {_name(name)}="{escape(_value(value))}"' for name, value in attributes.items())
     return Markup(f"<{tag}{named}>{''.join(escape(child) for child in children)}</{tag}>")  # noqa: S704 - all escaped
 
