@@ -31,7 +31,7 @@ from triage.mailbox.imap import ImapMailbox
 from triage.mailbox.reader import ImapReader
 from triage.mailbox.settings import ConnectionSettings
 from triage.pipeline.corrections import LookTerms
-from triage.pipeline.plan import AccountPlan, Tools
+from triage.pipeline.plan import EVER, AccountPlan, Tools
 from triage.policy.judge import Policy, Terms
 from triage.ports import Clock, Provider
 from triage.runlog import StructuredRunLog
@@ -165,6 +165,7 @@ class App:
             newest_first=account.order == "newest_first",
             batch_deadline_s=decision.deadline_s * waves,
             max_chars=decision.body_chars,
+            remembered_since=self.ledger.remembered_since(account.name) or EVER,
             label_on_outage=decision.on_outage == "label",
             record_subjects=self.settings.record_subjects,
             look=self.look_terms,
@@ -190,8 +191,11 @@ class App:
         account = self.account(run.account)
         if run.trigger is Trigger.SCHEDULE and not account.schedule.enabled:
             raise ConfigError(f"account {account.name}: its schedule is switched off (schedule.enabled: false)")
+        # The mailbox remembers, from run to run, where its unsorted mail begins. It is taken out while in use: a run
+        # that lost its lease may not have noticed yet when the account's next one begins in this process.
+        mailbox = self._mailboxes.pop(account.name, None) or self.mailbox(account)
         tools = Tools(
-            mailbox=self._kept_mailbox(account),
+            mailbox=mailbox,
             decider=self.chain,
             journal=self.ledger,
             clock=self.clock,
@@ -201,7 +205,8 @@ class App:
         try:
             yield self.plan(account), tools
         finally:
-            tools.mailbox.close()
+            mailbox.close()
+            self._mailboxes[account.name] = mailbox
 
     def close(self) -> None:
         """Close what was opened; safe to call twice."""
@@ -234,11 +239,6 @@ class App:
     def links(self) -> list[Link]:
         """The providers of the chain, in order, as adapters of their own. Raises ConfigError."""
         return [self._link(i, p) for i, p in enumerate(self.settings.decision.chain)]
-
-    def _kept_mailbox(self, account: AccountSettings) -> ImapMailbox:
-        """The same object for every run of an account, which remembers where its unsorted mail begins. Runs of one
-        account never overlap, so it is never used twice at a time."""
-        return self._mailboxes.setdefault(account.name, self.mailbox(account))
 
     @staticmethod
     def breaker_key(settings: ProviderSettings) -> str:

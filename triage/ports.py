@@ -192,8 +192,8 @@ class Decider(Protocol):
         stop: threading.Event,
         on_rulings: Callable[[Mapping[int, Ruling]], None],
     ) -> None:
-        """Rule on every mail side by side; `on_rulings` is called from the calling thread with all that have become known
-        since its last call, each mail once, so that they can be made durable at once. After `stop` no new mail is
+        """Rule on every mail side by side; `on_rulings` is called from the calling thread with all that have become
+        known since its last call, each mail once, so that they can be made durable at once. After `stop` no new mail is
         asked; the untouched rest is ruled `asked=False`. The breaker and the spend cap stop asking too (DESIGN 6)."""
         ...
 
@@ -263,10 +263,8 @@ class Journal(Protocol):
         ...
 
     def mark_recovered(self, decision_ids: Sequence[str], run_id: str, at: datetime) -> None: ...
-    def unapplied(
-        self, account: str, category_set: str, refs: Sequence[MessageRef]
-    ) -> Mapping[MessageRef, DecisionRecord]:
-        """Recorded, unlabelled, unclosed decisions of these very messages under the same category set."""
+    def previewed(self, account: str, category_set: str, message_keys: Sequence[str]) -> frozenset[str]:
+        """Which of these messages were decided in preview already, under the same category set."""
         ...
 
     def unfinished(self, account: str, limit: int = 500) -> tuple[DecisionRecord, ...]:

@@ -108,18 +108,14 @@ def test_a_message_is_decided_again_where_that_is_right(ledger: SqlLedger, other
     assert ledger.decision("d000002") == again
 
 
-def test_an_unapplied_decision_is_found_by_its_message_and_categories(ledger: SqlLedger) -> None:
-    records = [make_decision(n) for n in range(1, 6)]
-    for record in records:
-        ledger.record_decision(record)
-    ledger.mark_labelled([records[1].id], LATER)
-    ledger.mark_closed([records[2].id], "gone", LATER)
-    refs = [record.ref for record in records] + [MessageRef("INBOX", 8, 1), MessageRef("Other", 7, 1)]
-    found = ledger.unapplied("support", SET, refs)
-    assert found == {record.ref: record for record in (records[0], records[3], records[4])}
-    assert ledger.unapplied("support", "another-set", refs) == {}
-    assert ledger.unapplied("sales", SET, refs) == {}
-    assert ledger.unapplied("support", SET, []) == {}
+def test_a_preview_is_found_by_its_message_and_categories(ledger: SqlLedger) -> None:
+    ledger.record_decision(make_decision(1, message_key="a" * 32, closed_reason="preview"))
+    ledger.record_decision(make_decision(2, message_key="b" * 32))
+    keys = ["a" * 32, "b" * 32, "c" * 32]
+    assert ledger.previewed("support", SET, keys) == {"a" * 32}
+    assert ledger.previewed("support", "another-set", keys) == frozenset()
+    assert ledger.previewed("sales", SET, keys) == frozenset()
+    assert ledger.previewed("support", SET, []) == frozenset()
 
 
 def test_unfinished_is_what_lacks_its_label_or_its_archive(ledger: SqlLedger) -> None:

@@ -113,7 +113,7 @@ def test_every_query_of_a_run_is_served_by_an_index(bench: Bench) -> None:
     ledger.expire()
     ledger.record_decision(record)
     ledger.mark_labelled([record.id], START)
-    ledger.unapplied("support", record.category_set, [record.ref])
+    ledger.previewed("support", record.category_set, [record.message_key])
     ledger.unfinished("support")
     ledger.latest_decisions("support", [record.message_id_key])
     ledger.spent_usd(START)
@@ -148,3 +148,17 @@ def bench_plan(url: str, statement: str, parameters: tuple[object, ...]) -> list
         return [str(row[3]) for row in connection.execute(f"EXPLAIN QUERY PLAN {statement}", parameters)]
     finally:
         connection.close()
+
+
+def test_the_ledger_knows_since_when_it_remembers(bench: Bench) -> None:
+    """Nothing removed for its age: since ever. After that: since the oldest link that is left."""
+    ledger = bench.ledger
+    for n in (1, 2):
+        ledger.record_decision(make_decision(n))
+        bench.clock.advance(timedelta(days=1))
+    assert ledger.remembered_since("support") is None
+    ledger.enforce_retention(bench.clock.now() - timedelta(days=1, hours=1))
+    since = ledger.remembered_since("support")
+    assert since is not None
+    assert since >= START + timedelta(days=1)
+    assert ledger.remembered_since("nobody") is None

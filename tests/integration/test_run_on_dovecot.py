@@ -15,7 +15,7 @@ from services.dovecot import Dovecot, Mail
 from support.office import TestApp, make_run, settings_for
 from triage.config.settings import DecisionSettings, ProviderSettings
 from triage.domain.decision import Failure, FailureKind, Outcome
-from triage.domain.record import RunState
+from triage.domain.record import RunState, Trigger
 
 SURE = 0.99
 NEWS, ACTION, RECEIPT = "Triage/newsletter", "Triage/action-required", "Triage/receipt"
@@ -94,6 +94,16 @@ def test_preview_changes_nothing_on_the_server(server: Dovecot, user: str, tmp_p
     assert server.state(user) == before
     assert [d.label_id for d in app.ledger.decisions(run.id)] == ["newsletter", "unclassified"]
     assert app.ledger.unfinished("team") == ()
+    app.close()
+
+
+def test_a_schedule_in_preview_pays_for_no_message_twice(server: Dovecot, user: str, tmp_path: Path) -> None:
+    server.append(user, [Mail(f"M{i}", f"<{i}@x.example>") for i in range(25)])
+    provider = TableProvider({}, default=("conversation", SURE))
+    app = app_for(server, user, tmp_path, provider, mode="preview")
+    sizes = [make_run(app, trigger=Trigger.SCHEDULE).counts.get("selected", 0) for _ in range(3)]
+    assert sizes == [20, 5, 0]
+    assert max(provider.asked.values()) == 1
     app.close()
 
 

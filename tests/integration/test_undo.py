@@ -88,7 +88,7 @@ def test_what_was_taken_back_is_decided_again_and_not_archived_again(world: Worl
     world.undo()
     again = make_run(world.app)
     assert (again.counts["labelled"], again.counts.get("archived", 0)) == (4, 0)
-    assert world.flags() == [{ACTION}, {NEWS}, {FALLBACK}, {NEWS, "\\Flagged"}] or len(world.flags()) == 4
+    assert sorted(map(sorted, world.flags())) == sorted([[ACTION], [NEWS], [FALLBACK], ["\\Flagged", NEWS]])
     assert world.flags("Archive") == []
     held = [d for d in world.app.ledger.decisions(again.id) if d.label_id == "newsletter"]
     assert [("taken_back" in d.warnings, d.archive) for d in held] == [(True, False)] * 2
@@ -154,7 +154,7 @@ def test_a_message_decided_again_since_is_left_to_its_newer_decision(world: Worl
 def test_an_undo_that_was_cut_is_finished_by_the_next(
     world: World, point: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Killed before or after any step: nothing is lost, nothing is archived meanwhile, the second undo does the rest."""
+    """Cut before or after any step: nothing is lost or archived again, and the second undo does the rest."""
     mailbox_type = type(world.app.mailbox(world.account))
 
     def cut(*_: object, **__: object) -> object:
@@ -177,15 +177,12 @@ def test_an_undo_that_was_cut_is_finished_by_the_next(
     kinds = {c.kind for c in world.app.ledger.corrections("team")}
     assert kinds == {CorrectionKind.UNDOING}
     steps, undone = world.undo()
-    assert len(undone.taken_back) == 4 - (point != "move_back" and _without_id(steps)), (steps, undone)
-    assert len(world.flags()) == 4 - (point == "move_back" and 0)
+    lost = sum(s.deed == "none" and not s.record.message_id_key for s in steps)
+    assert lost == (point != "move_back"), "without a Message-ID a message that was moved cannot be found again"
+    assert len(undone.taken_back) == 4 - lost
+    assert len(world.flags()) == 4
     again = make_run(world.app)
     assert again.counts.get("archived", 0) == 0
-
-
-def _without_id(steps: tuple[UndoStep, ...]) -> int:
-    """Messages without a Message-ID that had been moved already cannot be found again by it."""
-    return sum(s.deed == "none" and not s.record.message_id_key for s in steps)
 
 
 def test_a_preview_has_nothing_to_take_back(world: World) -> None:

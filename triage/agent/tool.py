@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -175,12 +174,12 @@ class MailTool:
         self,
         request: Mapping[str, object],
         *,
-        cancel: threading.Event | None = None,
+        signals: Signals | None = None,
         progress: Progress = no_progress,
     ) -> Result:
         """Wait for the run's message, at most `max_call_seconds`; `pending` continues with the wait_id.
 
-        `cancel` ends the wait; it must be set through `Signals.stop` or `MailTool.cancel` to be heard at once.
+        `signals.stop()`, from any thread, ends the wait as cancelled; `progress` hears of each look.
         """
         call = self._call("wait", request)
         call.intent = Intent.WAIT_MESSAGE
@@ -210,7 +209,7 @@ class MailTool:
         if isinstance(begun, Result):
             return begun
         call.reach(Stage.AUTHORIZED)
-        return self._wait(call, parsed, grant, begun, kind, cancel, progress)
+        return self._wait(call, parsed, grant, begun, kind, signals or Signals(), progress)
 
     def take(self, request: Mapping[str, object]) -> Result:
         """Take the link or code from the message that the run has accepted, once."""
@@ -515,7 +514,7 @@ class MailTool:
         grant: Grant,
         wait: WaitRecord,
         kind: Kind | None,
-        cancel: threading.Event | None,
+        signals: Signals,
         progress: Progress,
     ) -> Result:
         run, owner = grant.run, new_id("caller")
@@ -527,9 +526,7 @@ class MailTool:
                 State.PENDING, "waited_for_elsewhere", wait_id=wait.id, attempt=wait.attempt, next_retry_after_ms=1000
             )
             return self._end(call, again)
-        signals = self._signals.setdefault(wait.id, Signals())
-        if cancel is not None and cancel.is_set():
-            signals.stop()
+        self._signals[wait.id] = signals
         if held.cancelled:
             signals.stop()
         now = self._clock.now()

@@ -13,6 +13,7 @@ from typing import Annotated
 import typer
 
 from triage import __version__
+from triage.cli.tool import tool_app
 from triage.domain.errors import TriageError
 
 app = typer.Typer(
@@ -226,3 +227,21 @@ def evaluate(
     from triage.cli.evaluate_data import evaluate_command
 
     return evaluate_command(data, config, account, predictions=predictions, plot=plot, as_json=as_json)
+
+
+@app.command()
+def mcp(
+    run: Annotated[list[str] | None, typer.Option("--run", metavar="ID", help="A run this client owns.")] = None,
+    http: Annotated[
+        str | None, typer.Option("--http", metavar="ADDRESS", help="Serve over HTTP, such as 127.0.0.1:8026.")
+    ] = None,
+    policy: Annotated[Path | None, typer.Option("--policy", metavar="FILE", help="The mail tool's policy.")] = None,
+    config: Config = None,
+) -> int:
+    """Serve the mail tool to an agent that speaks MCP: on stdin and stdout, or over HTTP."""
+    from triage.cli.mcp import mcp_command
+
+    return mcp_command(config, policy, run or (), http)
+
+
+app.add_typer(tool_app)

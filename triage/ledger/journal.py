@@ -27,7 +27,7 @@ from triage.ledger.rows import (
     to_json,
     whole,
 )
-from triage.ledger.schema import UNAPPLIED, UNFINISHED, decisions, runs, steps
+from triage.ledger.schema import UNFINISHED, decisions, runs, steps
 from triage.ledger.states import StatesPart
 
 _FINGERPRINT_DIGITS = 32
@@ -147,28 +147,18 @@ class JournalPart(StatesPart):
         if groups:
             self._write(work)
 
-    def unapplied(
-        self, account: str, category_set: str, refs: Sequence[MessageRef]
-    ) -> Mapping[MessageRef, DecisionRecord]:
-        places: dict[tuple[str, int], list[int]] = defaultdict(list)
-        for ref in refs:
-            places[ref.mailbox, ref.uidvalidity].append(ref.uid)
-        found: dict[MessageRef, DecisionRecord] = {}
+    def previewed(self, account: str, category_set: str, message_keys: Sequence[str]) -> frozenset[str]:
+        found: set[str] = set()
         with self._reading() as connection:
-            for (mailbox, uidvalidity), uids in places.items():
-                for some in _in_portions(uids):
-                    statement = select(decisions).where(
-                        decisions.c.account == account,
-                        decisions.c.mailbox == mailbox,
-                        decisions.c.uidvalidity == uidvalidity,
-                        decisions.c.uid.in_(some),
-                        decisions.c.category_set == category_set,
-                        UNAPPLIED,
-                    )
-                    for row in connection.execute(statement):
-                        record = to_decision(row)
-                        found[record.ref] = record
-        return found
+            for some in _in_portions(message_keys):
+                statement = select(decisions.c.message_key).where(
+                    decisions.c.account == account,
+                    decisions.c.message_key.in_(some),
+                    decisions.c.category_set == category_set,
+                    decisions.c.closed_reason == "preview",
+                )
+                found.update(connection.execute(statement).scalars())
+        return frozenset(found)
 
     def unfinished(self, account: str, limit: int = 500) -> tuple[DecisionRecord, ...]:
         statement = (

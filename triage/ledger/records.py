@@ -11,7 +11,7 @@ from sqlalchemy import Column, ColumnElement, and_, select, tuple_
 from triage.domain.record import DecisionRecord, Run, StepRecord, Trigger
 from triage.ledger.journal import JournalPart
 from triage.ledger.rows import to_decision, to_run, to_step
-from triage.ledger.schema import chains, decisions, runs, steps
+from triage.ledger.schema import chains, decisions, events, runs, steps
 
 _CHUNK = 2_000
 
@@ -48,6 +48,14 @@ class RecordsPart(JournalPart):
         with self._reading() as connection:
             rows = connection.execute(exact).all() or connection.execute(alike).all()
         return to_run(rows[0]) if len(rows) == 1 else None
+
+    def remembered_since(self, account: str) -> datetime | None:
+        """Since when this account's records are complete; None if none was ever removed for its age."""
+        first = select(events.c.at).join(chains, chains.c.account == events.c.account)
+        first = first.where(chains.c.account == account, chains.c.base_seq > 0, events.c.seq == chains.c.base_seq + 1)
+        with self._reading() as connection:
+            since: datetime | None = connection.execute(first).scalar_one_or_none()
+        return since
 
     def steps(self, run_id: str) -> tuple[StepRecord, ...]:
         self._let_ride()

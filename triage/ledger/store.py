@@ -79,7 +79,7 @@ class Store:
     def _let_ride(self) -> None:
         """Write now what waits for a ride."""
         if self._riders:
-            self._write(lambda connection: None)
+            self._write(lambda _: None)
 
     @contextmanager
     def _reading(self) -> Iterator[Connection]:

@@ -38,6 +38,7 @@ class Selected:
     permanent: frozenset[str] | None  # None: not told, so everything is kept
     highest_modseq: int = 0
     keeps_modseq: bool = True
+    examined: bool = False  # read-only because we asked for no more
 
     @property
     def keeps_keywords(self) -> bool:
@@ -84,7 +85,8 @@ class Session:
     def use(self, mailbox: str, *, read_only: bool) -> Selected:
         """Have this mailbox selected, at least as writable as asked. Raises CommandRefused if it cannot be."""
         at = self.selected
-        if at is None or at.mailbox != mailbox or (at.read_only and not read_only and mailbox != self.inbox):
+        again = at is not None and at.read_only and not read_only and (at.examined or mailbox != self.inbox)
+        if at is None or at.mailbox != mailbox or again:
             self.demand(f"to open {mailbox}", Select(mailbox, read_only))
         assert self.selected is not None
         return self.selected
@@ -141,6 +143,7 @@ def selected_of(command: Select, reply: Reply) -> Selected:
         permanent=frozenset(n for line in permanent for n in _flags(line)) if permanent else None,
         highest_modseq=_number(reply.code_values("HIGHESTMODSEQ")),
         keeps_modseq="NOMODSEQ" not in reply.untagged,
+        examined=command.read_only,
     )
 
 

@@ -31,6 +31,8 @@ from triage.threads.headers import ThreadHeaders, read_thread_headers
 from triage.threads.rounds import Gathered, next_round
 
 ROUNDS = 3
+PREVIEW_AHEAD = 500
+"""How many unsorted messages a schedule in preview looks through for those it has not decided yet."""
 _TIRED_OF_WAITING = Ask(AskReason.UNLABELLED, WHY[AskReason.UNLABELLED])
 
 
@@ -91,9 +93,7 @@ def _body(scope: RunScope, counts: Counts, taken: set[MessageRef]) -> None:
             # The label is the folder a message moves to; there is nothing left to archive.
             plan = replace(plan, mode="label")
             scope = replace(scope, plan=plan)
-        uids = tools.mailbox.select_unlabelled(
-            plan.categories.labels, plan.since, room, before=plan.before, newest_first=plan.newest_first
-        )
+        uids = _select(scope, facts, room)
         found.update(messages=facts.messages, selected=len(uids))
     finished = _recover(scope, facts, room, counts) if plan.writes else frozenset()
     uids = tuple(u for u in uids if u not in finished)[: max(0, room - len(finished))]
@@ -105,6 +105,25 @@ def _body(scope: RunScope, counts: Counts, taken: set[MessageRef]) -> None:
     _decide(scope, batch, counts)
     if plan.writes:
         add_counts(counts, write_back(scope, list(batch.decided.values()), batch.heads))
+
+
+def _select(scope: RunScope, facts: MailboxFacts, room: int) -> tuple[int, ...]:
+    """The messages of this run. A schedule in preview moves on to what it has not decided yet: nothing is labelled, so
+    the same oldest messages would be paid for every five minutes."""
+    plan, tools = scope.plan, scope.tools
+    again = not plan.writes and scope.run.trigger is Trigger.SCHEDULE
+    uids = tools.mailbox.select_unlabelled(
+        plan.categories.labels,
+        plan.since,
+        PREVIEW_AHEAD if again else room,
+        before=plan.before,
+        newest_first=plan.newest_first,
+    )
+    if not again:
+        return uids
+    keys = {uid: tools.journal.key(str(MessageRef(facts.inbox, facts.uidvalidity, uid))) for uid in uids}
+    known = tools.journal.previewed(plan.account, plan.categories.fingerprint, list(keys.values()))
+    return tuple(uid for uid in uids if keys[uid] not in known)[:room]
 
 
 def _look_back(scope: RunScope) -> None:
@@ -261,6 +280,7 @@ def _put_question(
                     add_counts(found, {"not_asked": 1})
                     tools.log.event("not_asked", uid=uid, reason=ruling.reason)
                     continue
+                verdict = batch.before.bind(uid, verdict)
                 settled[uid] = decision_record(
                     scope, batch.heads[uid], batch.mails[uid], verdict, mail=mails[uid], ruling=ruling
                 )

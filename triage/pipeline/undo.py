@@ -24,6 +24,7 @@ from triage.threads.headers import read_thread_headers
 
 CLOSED = "undone"
 """Why a decision whose archive was still to come is closed."""
+_NEWEST = 500
 Deed = Literal["label_off", "move_back", "finish", "none"]
 
 
@@ -65,7 +66,8 @@ def plan_undo(
     for each in book.corrections_of([r.id for r in records]):
         said.setdefault(each.decision_id, set()).add(each.kind)
     written = [r for r in records if r.labelled_at is not None and r.closed_reason != "preview"]
-    heads = _find(mailbox, facts, written, categories, book)
+    begun = frozenset(i for i, kinds in said.items() if CorrectionKind.UNDOING in kinds)
+    heads = _find(mailbox, facts, written, categories, book, begun)
     newest = book.earlier_decisions(records[0].account, [r.message_key for r in written]) if written else {}
     steps = []
     for record in records:
@@ -79,8 +81,7 @@ def plan_undo(
         elif facts.label_store == "folder":
             steps.append(UndoStep(record, "none", why="labels are folders here: move it back by hand"))
         else:
-            begun = CorrectionKind.UNDOING in kinds
-            steps.append(_judge(record, heads.get(record.id), facts, categories, begun=begun))
+            steps.append(_judge(record, heads.get(record.id), facts, categories, begun=record.id in begun))
     return tuple(steps)
 
 
@@ -139,6 +140,7 @@ def _find(
     records: Sequence[DecisionRecord],
     categories: CategorySet,
     book: UndoBook,
+    begun: frozenset[str],
 ) -> dict[str, Head]:
     """The messages where they were left, by decision; archived ones whose place is not known, or that are not there any
     more, by Message-ID in archive and inbox."""
@@ -156,18 +158,26 @@ def _find(
     lost = {r.message_id_key: r for r in records if r.archived_at and r.id not in found and r.message_id_key}
     for box in (facts.archive, facts.inbox):
         if box and lost:
-            for record, head in _by_message_id(mailbox, box, lost, categories, book):
+            for record, head in _by_message_id(mailbox, box, lost, book, _bearing(lost, categories)):
                 found[record.id] = head
                 lost.pop(record.message_id_key, None)
+    bare = {key: record for key, record in lost.items() if record.id in begun}
+    if bare:
+        newest = mailbox.search(facts.inbox, ["ALL"], window=_NEWEST)
+        found |= {r.id: head for r, head in _by_message_id(mailbox, facts.inbox, bare, book, newest)}
     return found
 
 
+def _bearing(records: Mapping[str, DecisionRecord], categories: CategorySet) -> str:
+    """Search keys for the messages that bear one of these decisions' labels."""
+    return keyword_criteria(sorted({categories.label(r.label_id) for r in records.values()}))
+
+
 def _by_message_id(
-    mailbox: Mailbox, name: str, wanted: Mapping[str, DecisionRecord], categories: CategorySet, book: UndoBook
+    mailbox: Mailbox, name: str, wanted: Mapping[str, DecisionRecord], book: UndoBook, where: str | Sequence[int]
 ) -> list[tuple[DecisionRecord, Head]]:
-    """Messages that bear one of the labels and are these, among the last 5,000 of a mailbox."""
-    labels = sorted({categories.label(r.label_id) for r in wanted.values()})
-    uids = mailbox.search(name, [keyword_criteria(labels)])
+    """Which of these messages (by Message-ID) lie in a mailbox, among UIDs or what a search in it finds."""
+    uids = mailbox.search(name, [where]) if isinstance(where, str) else where
     found = []
     for head in mailbox.fetch_flags(name, uids).values() if uids else ():
         key = book.key(read_thread_headers(head.headers).message_id)
@@ -193,7 +203,8 @@ def _move_back(
     left |= {by_uid[u].id: f"the server refused to move it: {why}" for u, why in moved.refused.items()}
     places = {by_uid[uid].id: place for uid, place in moved.moved.items()}
     untold = {r.message_id_key: r for uid, r in by_uid.items() if moved.moved.get(uid, r.ref) is None}
-    for record, head in _by_message_id(mailbox, facts.inbox, untold, categories, book) if untold else ():
+    bearing = _bearing(untold, categories) if untold else ""
+    for record, head in _by_message_id(mailbox, facts.inbox, untold, book, bearing) if untold else ():
         places[record.id] = head.ref
     return places
 

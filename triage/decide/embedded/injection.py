@@ -51,6 +51,7 @@ _MARKS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
             r"\b(?:category|categor[ií]a|confidence|confianza|priority|label|role|folder)\"?\s*[=:]\s*[\"']?\w",
         ),
         ("function", 0, r"\b[a-z]+_[a-z_]+\b|\b[a-z_]{3,}\([^)\n]{0,60}\)|\{\s*\""),
+        ("in_quotes", 0, r"[\"“«„][^\"”»“\n]{15,}[\"”»“]"),
         ("encoded", re.I, r"\b[A-Za-z0-9+/]{28,}={0,2}(?![\w/])|\bbase ?64\b"),
         ("target", re.I, r"[\w.+-]+@[\w-]+\.[\w.]+|https?://|\[link"),
     )
