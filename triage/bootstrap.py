@@ -31,7 +31,7 @@ from triage.mailbox.imap import ImapMailbox
 from triage.mailbox.reader import ImapReader
 from triage.mailbox.settings import ConnectionSettings
 from triage.pipeline.corrections import LookTerms
-from triage.pipeline.plan import EVER, AccountPlan, Tools
+from triage.pipeline.plan import EVER, AccountPlan, RunMail, Tools
 from triage.policy.judge import Policy, Terms
 from triage.ports import Clock, Provider
 from triage.runlog import StructuredRunLog
@@ -201,6 +201,7 @@ class App:
             clock=self.clock,
             log=StructuredRunLog(run),
             corrections=self.ledger,
+            run_mail=self._run_mail(account.name),
         )
         try:
             yield self.plan(account), tools
@@ -244,6 +245,11 @@ class App:
     def breaker_key(settings: ProviderSettings) -> str:
         """What a provider's breaker is filed under: another model or address is another provider."""
         return f"{settings.provider} {settings.base_url} {settings.model}".strip()
+
+    def _run_mail(self, account: str) -> RunMail:
+        from triage.agent.watch import RunWatch
+
+        return RunWatch(self.ledger, account, self.clock)
 
     def _link(self, position: int, settings: ProviderSettings) -> Link:
         price = settings.price_usd_per_million_input_tokens

@@ -44,7 +44,7 @@ def _account(app: App, settings: AccountSettings, breakers: dict[str, str]) -> A
             mailbox = app.mailbox(settings)
             try:
                 mailbox.open()
-                oldest = mailbox.oldest_unlabelled(settings.categories.labels, settings.since)
+                oldest = mailbox.oldest_unlabelled(settings.categories.settled_labels, settings.since)
             except TriageError as failure:
                 error = f"account {settings.name}: {failure}"
             finally:

@@ -88,7 +88,9 @@ def test_what_was_taken_back_is_decided_again_and_not_archived_again(world: Worl
     world.undo()
     again = make_run(world.app)
     assert (again.counts["labelled"], again.counts.get("archived", 0)) == (4, 0)
-    assert sorted(map(sorted, world.flags())) == sorted([[ACTION], [NEWS], [FALLBACK], ["\\Flagged", NEWS]])
+    assert sorted(map(sorted, world.flags())) == sorted(
+        map(sorted, [{ACTION}, {NEWS}, {FALLBACK}, {"\\Flagged", NEWS}])
+    )
     assert world.flags("Archive") == []
     held = [d for d in world.app.ledger.decisions(again.id) if d.label_id == "newsletter"]
     assert [("taken_back" in d.warnings, d.archive) for d in held] == [(True, False)] * 2
@@ -167,7 +169,7 @@ def test_an_undo_that_was_cut_is_finished_by_the_next(
 
             def second_fails(found: object) -> object:
                 calls.append(1)
-                return cut() if len(calls) == 2 else real(found)  # type: ignore[arg-type]
+                return cut() if len(calls) == 3 else real(found)  # type: ignore[arg-type]
 
             patch.setattr(world.app.ledger, "record_corrections", second_fails)
         else:
@@ -177,9 +179,7 @@ def test_an_undo_that_was_cut_is_finished_by_the_next(
     kinds = {c.kind for c in world.app.ledger.corrections("team")}
     assert kinds == {CorrectionKind.UNDOING}
     steps, undone = world.undo()
-    lost = sum(s.deed == "none" and not s.record.message_id_key for s in steps)
-    assert lost == (point != "move_back"), "without a Message-ID a message that was moved cannot be found again"
-    assert len(undone.taken_back) == 4 - lost
+    assert len(undone.taken_back) == 4, steps
     assert len(world.flags()) == 4
     again = make_run(world.app)
     assert again.counts.get("archived", 0) == 0

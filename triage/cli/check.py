@@ -94,7 +94,7 @@ def _mailbox(app: App, settings: AccountSettings) -> Iterator[CheckItem]:
         facts = mailbox.open()
         for finding in check_facts(facts, settings.categories, settings.mode):
             yield CheckItem(finding.state, f"{settings.name}: {finding.what}", finding.found, finding.remedy)
-        oldest = mailbox.oldest_unlabelled(settings.categories.labels, settings.since)
+        oldest = mailbox.oldest_unlabelled(settings.categories.settled_labels, settings.since)
         waiting = f"oldest unsorted message is of {oldest:%Y-%m-%d %H:%M}" if oldest else "nothing waits to be sorted"
         yield CheckItem("ok", f"{settings.name}: waiting", f"{waiting} (since {settings.since})")
     except TriageError as error:

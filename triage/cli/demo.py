@@ -39,14 +39,15 @@ def demo_command(*, keep: bool = False, port: int | None = None, console: Consol
     console.print()
     with tempfile.TemporaryDirectory(prefix="triage-demo-") as scratch, _server(samples, port or 0) as server:
         directory = Path(scratch)
-        write_config(directory, server.address, now.date() - timedelta(days=DAYS_BACK))
+        write_config(directory, server.address, now.date() - timedelta(days=DAYS_BACK), dashboard=keep)
         from triage.cli import demo_run  # takes a second or two, which the introduction fills
 
         clean = demo_run.sort_and_tell(directory, samples, console)
         console.print()
         if keep:
-            console.print(demo_text.invitation(server.address, directory, None))
-            _wait_for_the_end()
+            with demo_run.dashboard(directory) as dashboard:
+                console.print(demo_text.invitation(server.address, directory, dashboard))
+                _wait_for_the_end()
             console.print("\nThe mailbox is closed; nothing is left of it.")
         else:
             console.print(demo_text.next_steps())

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -49,6 +50,21 @@ def sort_and_tell(directory: Path, samples: Sequence[Sample], console: Console) 
         app.close()
     finished = len(sorting.decisions) == len(sorting.truth) and all(r.state is RunState.DONE for r in sorting.runs)
     return finished and all(finding.holds for finding in findings)
+
+
+@contextmanager
+def dashboard(directory: Path) -> Iterator[str]:
+    """The address of the pages about what was sorted, served until the end of the block."""
+    import structlog
+
+    from triage.web.server import web_server
+
+    app = App(load(directory, {}))
+    try:
+        with web_server(lambda: app, structlog.get_logger()) as address:
+            yield address
+    finally:
+        app.close()
 
 
 @dataclass(frozen=True, slots=True)

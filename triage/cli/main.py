@@ -245,3 +245,50 @@ def mcp(
 
 
 app.add_typer(tool_app)
+
+
+Since = Annotated[str, typer.Option("--since", metavar="SPAN", help="How far back: 7d, 12h, or a day.")]
+Key = Annotated[str | None, typer.Option("--message", metavar="KEY", help="One message, by its key or its beginning.")]
+
+
+@app.command()
+def audit(
+    config: Config = None,
+    account: Account = None,
+    since: Since = "7d",
+    whole: Annotated[bool, typer.Option("--whole", help="Verify every record, however many there are.")] = False,
+    as_json: AsJson = False,
+) -> int:
+    """Prove the six invariants, in the records and in the mailbox. Exit 1 if one is broken."""
+    from triage.cli.audit import audit_command
+
+    return audit_command(config, account, since=since, whole=whole, as_json=as_json)
+
+
+@app.command()
+def report(
+    config: Config = None,
+    account: Account = None,
+    since: Since = "30d",
+    html: Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write it as one HTML file.")] = None,
+    look: Annotated[bool, typer.Option(help="Look in the mailbox for corrections first.")] = True,
+    as_json: AsJson = False,
+) -> int:
+    """Tell how well the categories work, what competes, what it costs: the tuning report."""
+    from triage.cli.report import report_command
+
+    return report_command(config, account, since=since, html=html, look=look, as_json=as_json)
+
+
+@app.command()
+def undo(
+    run_id: Annotated[str | None, typer.Argument(metavar="RUN", help="Run id, or the beginning of one.")] = None,
+    config: Config = None,
+    message: Key = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan, change nothing.")] = False,
+    as_json: AsJson = False,
+) -> int:
+    """Take back what a run did: labels off, archived mail to the inbox, where nobody touched it since."""
+    from triage.cli.undo import undo_command
+
+    return undo_command(config, run_id, message=message, dry_run=dry_run, as_json=as_json)

@@ -6,7 +6,7 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -45,11 +45,22 @@ def serve_command(config: str | None) -> int:
             reread.clear()
             _reread(directory, office, daemon, log)
 
-    if not daemon.run(on_tick):
+    with _web(office, log):
+        clean = daemon.run(on_tick)
+    if not clean:
         # A thread that outlasted the grace period would keep the interpreter from ending. Its lease runs out by itself.
         os._exit(1)
     office.close()
     return 0
+
+
+def _web(office: Office, log: Any) -> AbstractContextManager[object]:
+    """The pages, /healthz and /metrics beside the daemon; their libraries are loaded only where they are wanted."""
+    if office.app.settings.http is None:
+        return nullcontext()
+    from triage.web.server import web_server
+
+    return web_server(lambda: office.app, log)
 
 
 def _reread(directory: Path, office: Office, daemon: Daemon, log: Any) -> None:

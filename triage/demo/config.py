@@ -12,7 +12,7 @@ ACCOUNT = "demo"
 _TRIAGE_YAML = """\
 # Written by `triage demo`; everything not named here has its default.
 ledger: sqlite:///triage.db
-http: false
+http: {http}
 accounts:
   - name: {account}
     host: {host}
@@ -25,9 +25,13 @@ accounts:
 """
 
 
-def write_config(directory: Path, address: Address, since: date) -> None:
-    """Put triage.yaml, the English categories and the password into `directory`. The ledger will lie there too."""
+def write_config(directory: Path, address: Address, since: date, *, dashboard: bool = False) -> None:
+    """Put triage.yaml, the English categories and the password into `directory`. The ledger will lie there too.
+
+    With `dashboard` the pages are to be served on a free port of the loopback interface.
+    """
     text = _TRIAGE_YAML.format(
+        http="{listen: 127.0.0.1:0}" if dashboard else "false",
         account=ACCOUNT,
         host=address.host,
         port=address.port,

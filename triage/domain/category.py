@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 HIJACK_ID = "hijack-attempt"
+RUN_ID = "run"
+RUN_LATE_ID = "run-late"
+"""What mail of the mail tool's runs bears once the run is over: it was nobody's to sort."""
 NONE_ID = "none-of-these"
 """The option offered beside the categories (DESIGN 6); choosing it means the fallback label."""
 ANCHORS = (
@@ -65,6 +68,11 @@ class CategorySet:
     @property
     def labels(self) -> tuple[str, ...]:
         return tuple(self.label(i) for i in self.label_ids)
+
+    @property
+    def settled_labels(self) -> tuple[str, ...]:
+        """The keywords of which each says that a message waits for nothing: the categories', and those of runs."""
+        return (*self.labels, self.label(RUN_ID), self.label(RUN_LATE_ID))
 
     def id_of(self, label: str) -> str | None:
         """The id a keyword stands for; keywords are case-insensitive (RFC 9051, 2.3.2)."""

@@ -17,6 +17,7 @@ from triage.ledger.rows import CORRECTION, correction_link, correction_values, t
 from triage.ledger.schema import corrections, decisions
 
 _AT_ONCE = 500
+_Said = tuple[CorrectionKind, str | None, str]
 
 
 class CorrectionsPart(JournalPart):
@@ -30,7 +31,7 @@ class CorrectionsPart(JournalPart):
 
         def work(connection: Connection) -> tuple[Correction, ...]:
             known = _latest(connection, [c.decision_id for c in found])
-            fresh = [c for c in found if (c.kind, c.to_label) not in known.get(c.decision_id, ())]
+            fresh = [c for c in found if (c.kind, c.to_label, c.message_key) not in known.get(c.decision_id, ())]
             links: dict[str, list[Link]] = defaultdict(list)
             for correction in fresh:
                 values, salt = correction_values(correction), secrets.token_bytes(16)
@@ -160,20 +161,18 @@ def new_correction_id() -> str:
     return secrets.token_hex(12)
 
 
-def _latest(
-    connection: Connection, decision_ids: Iterable[str]
-) -> Mapping[str, set[tuple[CorrectionKind, str | None]]]:
+def _latest(connection: Connection, decision_ids: Iterable[str]) -> Mapping[str, set[_Said]]:
     """For each decision what its newest record of each kind says."""
-    found: dict[str, dict[str, tuple[CorrectionKind, str | None]]] = defaultdict(dict)
+    found: dict[str, dict[str, _Said]] = defaultdict(dict)
     for some in _portions(list(dict.fromkeys(decision_ids))):
         statement = (
-            select(corrections.c.decision_id, corrections.c.kind, corrections.c.to_label)
+            select(corrections.c.decision_id, corrections.c.kind, corrections.c.to_label, corrections.c.message_key)
             .where(corrections.c.decision_id.in_(some))
             .order_by(corrections.c.at, corrections.c.id)
         )
         for row in connection.execute(statement):
             matter = "place" if row.kind == CorrectionKind.MOVED_BACK else "label"
-            found[row.decision_id][matter] = (CorrectionKind(row.kind), row.to_label)
+            found[row.decision_id][matter] = (CorrectionKind(row.kind), row.to_label, row.message_key)
     return {decision_id: set(by_matter.values()) for decision_id, by_matter in found.items()}
 
 

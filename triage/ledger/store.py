@@ -107,8 +107,9 @@ class Store:
                         done = work(connection)
                         for statement in riders:
                             connection.execute(statement)
-                    return done
                 except DBAPIError as error:
                     if attempt == _ATTEMPTS or not rolled_back(error):
                         raise
+                else:
+                    return done
             raise AssertionError("unreachable")

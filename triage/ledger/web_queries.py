@@ -88,12 +88,11 @@ class WebPart(StatesPart):
             return tuple(to_run(row) for row in connection.execute(statement))
 
     def below_floor_counts(self, since: datetime) -> Mapping[str, tuple[int, int]]:
-        """By account: usable answers since an instant, and those of them under the floor."""
+        """By account: answers since an instant, and those of them under the floor."""
         below = func.count().filter(decisions.c.outcome == Outcome.BELOW_FLOOR.value)
-        answers = (Outcome.APPLIED.value, Outcome.BELOW_FLOOR.value)
         statement = (
             select(decisions.c.account, func.count(), below)
-            .where(decisions.c.decided_at >= since, decisions.c.outcome.in_(answers), counted())
+            .where(decisions.c.decided_at >= since, decisions.c.provider.is_not(None), counted())
             .group_by(decisions.c.account)
         )
         with self._reading() as connection:

@@ -10,6 +10,7 @@ from typing import Protocol
 
 from triage.domain.category import CategorySet
 from triage.domain.decision import Question
+from triage.domain.mail import Head
 from triage.domain.record import DecisionRecord, Run, StepRecord, Trigger
 from triage.pipeline.corrections import Corrections, LookTerms
 from triage.policy.judge import Policy
@@ -74,6 +75,18 @@ class RunLog(Protocol):
     def event(self, name: str, **facts: object) -> None: ...
 
 
+class RunMail(Protocol):
+    """Mail that belongs to runs of the mail tool: no model is asked about it, and it is not archived."""
+
+    def watched(self) -> bool:
+        """Is there any run whose mail may be in the inbox?"""
+        ...
+
+    def sort(self, heads: Mapping[int, Head]) -> Mapping[int, str]:
+        """The messages that are a run's: "" while it lives, afterwards the label's id."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Tools:
     """The ports a run works through."""
@@ -84,6 +97,7 @@ class Tools:
     clock: Clock
     log: RunLog
     corrections: Corrections | None = None
+    run_mail: RunMail | None = None
 
 
 class LeaseGuard(Protocol):

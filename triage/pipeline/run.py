@@ -20,6 +20,7 @@ from triage.pipeline.corrections import WordsBefore, is_due, look_for_correction
 from triage.pipeline.plan import Counts, RunScope, add_counts
 from triage.pipeline.records import decision_record
 from triage.pipeline.recover import plan_recovery
+from triage.pipeline.run_mail import leave_run_mail
 from triage.pipeline.steps import step
 from triage.pipeline.texts import fetch_sources
 from triage.pipeline.writeback import archive, write_back
@@ -72,7 +73,7 @@ def execute(scope: RunScope, counts: Counts) -> None:
             if scope.stop.is_set():
                 raise
             scope.tools.log.event("reconnecting", reason=lost.code, detail=str(lost))
-            scope.tools.mailbox.close()
+            # Not closed: so the mailbox knows its UIDVALIDITY, and a renumbered inbox ends the run at `open`.
             _body(scope, counts, taken)
         _look_back(scope)
     finally:
@@ -93,7 +94,7 @@ def _body(scope: RunScope, counts: Counts, taken: set[MessageRef]) -> None:
             # The label is the folder a message moves to; there is nothing left to archive.
             plan = replace(plan, mode="label")
             scope = replace(scope, plan=plan)
-        uids = _select(scope, facts, room)
+        uids = leave_run_mail(scope, room, lambda n: _select(scope, facts, n))
         found.update(messages=facts.messages, selected=len(uids))
     finished = _recover(scope, facts, room, counts) if plan.writes else frozenset()
     uids = tuple(u for u in uids if u not in finished)[: max(0, room - len(finished))]
@@ -113,7 +114,7 @@ def _select(scope: RunScope, facts: MailboxFacts, room: int) -> tuple[int, ...]:
     plan, tools = scope.plan, scope.tools
     again = not plan.writes and scope.run.trigger is Trigger.SCHEDULE
     uids = tools.mailbox.select_unlabelled(
-        plan.categories.labels,
+        plan.categories.settled_labels,
         plan.since,
         PREVIEW_AHEAD if again else room,
         before=plan.before,

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Literal, Protocol
 
 from triage.domain.category import CategorySet
@@ -25,6 +25,7 @@ from triage.threads.headers import read_thread_headers
 CLOSED = "undone"
 """Why a decision whose archive was still to come is closed."""
 _NEWEST = 500
+_TICK = timedelta(microseconds=1)  # what is recorded later is read back later
 Deed = Literal["label_off", "move_back", "finish", "none"]
 
 
@@ -63,10 +64,12 @@ def plan_undo(
     """Look at the messages as they are now. Only reads. Raises MailboxError, LedgerError."""
     facts = mailbox.open()
     said: dict[str, set[CorrectionKind]] = {}
+    begun: dict[str, MessageRef | None] = {}
     for each in book.corrections_of([r.id for r in records]):
         said.setdefault(each.decision_id, set()).add(each.kind)
+        if each.kind is CorrectionKind.UNDOING:
+            begun[each.decision_id] = each.ref
     written = [r for r in records if r.labelled_at is not None and r.closed_reason != "preview"]
-    begun = frozenset(i for i, kinds in said.items() if CorrectionKind.UNDOING in kinds)
     heads = _find(mailbox, facts, written, categories, book, begun)
     newest = book.earlier_decisions(records[0].account, [r.message_key for r in written]) if written else {}
     steps = []
@@ -100,18 +103,12 @@ def carry_out(
     open_archives = [s.record.id for s in todo.values() if s.record.archive and s.record.archived_at is None]
     book.mark_closed(open_archives, CLOSED, now)
     places = {i: s.place for i, s in todo.items() if s.deed == "label_off"}
-    places |= _move_back(mailbox, facts, [s for s in todo.values() if s.deed == "move_back"], categories, book, left)
+    back = _move_back(mailbox, facts, [s for s in todo.values() if s.deed == "move_back"], categories, book, left)
+    _record(book, CorrectionKind.UNDOING, todo, back, now + _TICK)  # under its new name too, before its label goes
+    places |= back
     done = _labels_off(mailbox, facts, todo, places, categories, left)
     done |= {i: s.place for i, s in todo.items() if s.deed == "finish"}
-    book.record_corrections(
-        [
-            replace(
-                correction(todo[i].record, CorrectionKind.UNDONE, None, now, place),
-                message_key=_key(book, todo[i], place),
-            )
-            for i, place in done.items()
-        ]
-    )
+    _record(book, CorrectionKind.UNDONE, todo, done, now + 2 * _TICK)
     return Undone(tuple(todo[i].record for i in done), left)
 
 
@@ -140,21 +137,21 @@ def _find(
     records: Sequence[DecisionRecord],
     categories: CategorySet,
     book: UndoBook,
-    begun: frozenset[str],
+    begun: Mapping[str, MessageRef | None],
 ) -> dict[str, Head]:
     """The messages where they were left, by decision; archived ones whose place is not known, or that are not there any
     more, by Message-ID in archive and inbox."""
     found: dict[str, Head] = {}
     boxes: dict[str, dict[int, DecisionRecord]] = {}
+    places = {r.id: begun.get(r.id) or (r.archived_ref if r.archived_at else r.ref) for r in records}
     for record in records:
-        place = record.archived_ref if record.archived_at else record.ref
+        place = places[record.id]
         if place is not None:
             boxes.setdefault(place.mailbox, {})[place.uid] = record
     for name, there in boxes.items():
         for uid, head in mailbox.fetch_flags(name, sorted(there)).items():
-            record = there[uid]
-            if head.ref == (record.archived_ref if record.archived_at else record.ref):
-                found[record.id] = head
+            if head.ref == places[there[uid].id]:
+                found[there[uid].id] = head
     lost = {r.message_id_key: r for r in records if r.archived_at and r.id not in found and r.message_id_key}
     for box in (facts.archive, facts.inbox):
         if box and lost:
@@ -225,6 +222,16 @@ def _labels_off(
     return {i: places[i] for uid, i in by_uid.items() if uid in bare}
 
 
-def _key(book: UndoBook, step: UndoStep, place: MessageRef | None) -> str:
-    """A message that came back has a new name."""
-    return book.key(str(place)) if place is not None else step.record.message_key
+def _record(
+    book: UndoBook,
+    kind: CorrectionKind,
+    todo: Mapping[str, UndoStep],
+    places: Mapping[str, MessageRef | None],
+    now: datetime,
+) -> None:
+    """Record where messages lie now; one that came back from the archive has a new name."""
+    found = []
+    for i, place in places.items():
+        told = correction(todo[i].record, kind, None, now, place)
+        found.append(told if place is None else replace(told, message_key=book.key(str(place))))
+    book.record_corrections(found)

@@ -88,7 +88,8 @@ def _label_refused(
 ) -> list[DecisionRecord]:
     """The server will not keep this label: the message gets the fallback label instead, so that it is not asked again.
 
-    Raises KeywordsRefused if the fallback label is refused too: then nothing can be kept in this mailbox.
+    Raises KeywordsRefused if the fallback label is refused too: then nothing can be kept in this mailbox. The decisions
+    stay open, so that the next run tries their labels again and nobody is paid twice.
     """
     tools, fallback = scope.tools, scope.plan.categories.fallback_id
     now = tools.clock.now()
@@ -97,7 +98,6 @@ def _label_refused(
     counts["label_refused"] = len(records)
     hopeless = [r for r in records.values() if r.label_id == fallback]
     if hopeless:
-        tools.journal.mark_closed([r.id for r in records.values()], "label_refused", now)
         raise KeywordsRefused(
             f"The server does not keep the label {scope.plan.categories.label(fallback)} on UID {hopeless[0].ref.uid}: "
             f"{reasons[hopeless[0].ref.uid]}. Run `triage check` to see what this mailbox can keep."
@@ -108,6 +108,7 @@ def _label_refused(
         substitutes[uid] = replace(
             record,
             id=secrets.token_hex(12),
+            run_id=scope.run.id,
             outcome=Outcome.CHAIN_FAILED,
             label_id=fallback,
             archive=False,

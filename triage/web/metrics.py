@@ -79,7 +79,7 @@ class LedgerCollector(Collector):
     def _below_floor(self) -> Metric:
         metric = GaugeMetricFamily(
             "triage_below_floor_ratio",
-            "Of the usable answers of the last 24 hours, the share under the floor. About a tenth is expected.",
+            "Of the answers of the last 24 hours, the share under the floor. About a tenth is expected.",
             labels=["account"],
         )
         counts = self._room.figures.look_anew(

@@ -29,16 +29,15 @@ Answer = Callable[[Request], Response]
 
 
 @contextmanager
-def web_server(app: Callable[[], App], log: Any) -> Iterator[str | None]:
-    """Serve the pages of the App in force beside whatever the caller does; the address, None if it is switched off.
+def web_server(app: Callable[[], App], log: Any) -> Iterator[str]:
+    """Serve the pages of the App in force beside whatever the caller does; the address.
 
-    Raises ConfigError if the address cannot be listened on or the token cannot be read.
+    The App's `http` must not be switched off. Where to listen is read once, the token again and again. Raises
+    ConfigError if the address cannot be listened on or the token cannot be read.
     """
     http = app().settings.http
-    if http is None:
-        yield None
-        return
-    site = Site(app, log)
+    assert http is not None
+    site = Site(app, log, listens_on=http.host)
     server = open_server(http, site.answer, log, where=str(app().settings.file))
     thread = threading.Thread(target=server.serve_forever, name="web", daemon=True)
     thread.start()
@@ -162,6 +161,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def _write(self, response: Response) -> None:
         self.connection.settimeout(ANSWER_S)
+        self.request_version = self.protocol_version  # else no status line for what could not be read
         self.send_response_only(response.status)
         self.send_header("Date", self.date_time_string())
         for name, value in response.all_headers().items():

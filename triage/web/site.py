@@ -11,6 +11,7 @@ from typing import Any
 
 from triage.bootstrap import App
 from triage.config.secret import Secret
+from triage.config.settings import is_loopback
 from triage.domain.errors import ConfigError, LedgerError, TriageError
 from triage.report.health_json import health_report, is_healthy
 from triage.web.guard import refusal, shows_token
@@ -47,13 +48,12 @@ ROUTES: tuple[tuple[re.Pattern[str], PageOf], ...] = tuple(
 class Site:
     """Answers every request; raises nothing."""
 
-    def __init__(self, app: Callable[[], App], log: Any) -> None:
-        self._app, self._log = app, log
+    def __init__(self, app: Callable[[], App], log: Any, *, listens_on: str) -> None:
+        self._app, self._log, self._listens_on = app, log, listens_on
         self._room = Room(app)
         self._metrics = Metrics(self._room)
         self._tokens = _Token(app)
-        if app().settings.http is not None:
-            self._tokens.current()
+        self._tokens.current()
 
     def answer(self, request: Request) -> Response:
         try:
@@ -86,11 +86,13 @@ class Site:
             self._log.error("warm_up_failed", exc_info=error)
 
     def _answer(self, request: Request) -> Response:
-        http = self._app().settings.http
         token = self._tokens.current()
+        if self._app().settings.http is None or (token is None and not is_loopback(self._listens_on)):
+            # Reread configuration: the socket is still the old one, and what it lets through must not grow.
+            return plain(HTTPStatus.SERVICE_UNAVAILABLE, "The configuration of http was changed: restart triage.")
         if request.path == "/healthz":
             return self._health(entitled=token is None or shows_token(request, token))
-        refused = refusal(request, token, http.host if http else "")
+        refused = refusal(request, token, self._listens_on)
         if refused is not None:
             return refused
         if request.path == "/metrics":

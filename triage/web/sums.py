@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -10,7 +9,7 @@ from triage.domain.decision import Outcome
 from triage.ledger.figures import Tally
 
 BINS = 20
-_ASKED = frozenset({Outcome.APPLIED, Outcome.BELOW_FLOOR})
+_USABLE = frozenset({Outcome.APPLIED, Outcome.BELOW_FLOOR})
 
 
 @dataclass(slots=True)
@@ -37,7 +36,9 @@ class Sums:
     decisions: int = 0
     archived: int = 0
     answered: int = 0
+    below_floor: int = 0
     by_fallback: int = 0
+    paid: int = 0  # answers that took tokens
     inherited: int = 0
     recovered: int = 0
     input_tokens: int = 0
@@ -45,15 +46,13 @@ class Sums:
     output_tokens: int = 0
     cost_usd: float = 0.0
     links_removed: int = 0
-    outcomes: Counter[str] = field(default_factory=Counter)
     categories: dict[str, CategorySums] = field(default_factory=dict)
     providers: dict[str, tuple[int, int, float]] = field(default_factory=dict)  # mails, input tokens, USD
 
     @property
     def below_share(self) -> float | None:
-        """Of the answers that could be used, the share under the floor; None if there was none."""
-        asked = sum(self.outcomes[outcome] for outcome in _ASKED)
-        return self.outcomes[Outcome.BELOW_FLOOR] / asked if asked else None
+        """Of the answers, the share under the floor; None if there was none."""
+        return self.below_floor / self.answered if self.answered else None
 
     @property
     def fallback_share(self) -> float | None:
@@ -91,7 +90,8 @@ def _add(sums: Sums, each: Tally) -> None:
     sums.output_tokens += each.output_tokens
     sums.cost_usd += each.cost_usd
     sums.links_removed += each.links_removed
-    sums.outcomes[each.outcome] += each.count
+    sums.below_floor += each.count if each.outcome == Outcome.BELOW_FLOOR else 0
+    sums.paid += each.count if each.input_tokens else 0
     if each.provider is not None:
         sums.answered += each.count
         sums.by_fallback += each.count if each.fallback else 0
@@ -103,7 +103,7 @@ def _add_to_categories(labelled: CategorySums, named: CategorySums | None, each:
     labelled.labelled += each.count
     labelled.archived += each.count if each.archived else 0
     labelled.inherited += each.count if each.outcome == Outcome.INHERITED else 0
-    if named is not None and each.provider is not None:
+    if named is not None and each.provider is not None and each.outcome in _USABLE:
         named.named += each.count
         named.below_floor += each.count if each.outcome == Outcome.BELOW_FLOOR else 0
         named.bins[min(BINS - 1, each.bin)] += each.count

@@ -27,9 +27,10 @@ ROWS = [
     {"id": "a", "category": "receipt", "lang": "en", "from": "Shop <orders@shop.example>", "to": "me@x.example",
      "subject": "Order 1 confirmed", "body_text": "Thank you for your order. Total paid 9 EUR.", "headers": {}},
     {"id": "b", "category": "conversation", "lang": "es", "from": "Ana Gil <ana.gil@y.example>", "to": "me@x.example",
-     "subject": "Re: ayer", "body_text": "Qué bien lo pasamos, gracias por todo. Un abrazo", "body_html": "<p>Qué bien</p>",
-     "headers": {"In-Reply-To": "<1@x.example>\r\nX-Evil: 1"}},
-    {"id": "c", "category": "spam", "lang": "en", "raw": "From: w@z.example\nSubject: You won\n\nClaim your prize now\n"},
+     "subject": "Re: ayer", "body_text": "Qué bien lo pasamos, gracias por todo. Un abrazo",
+     "body_html": "<p>Qué bien</p>", "headers": {"In-Reply-To": "<1@x.example>\r\nX-Evil: 1"}},
+    {"id": "c", "category": "spam", "lang": "en",
+     "raw": "From: w@z.example\nSubject: You won\n\nClaim your prize now\n"},
 ]  # fmt: skip
 
 

@@ -26,15 +26,15 @@ _UNKNOWN = 7.0  # the rarity of a word no training mail held
 _BODY_WORDS = 160
 _HEAD_WORDS = 60
 
-_BIAS = -4.2
+_BIAS = -3.8
 _WEIGHTS = {
-    "criteria_subject": 3.2,
-    "criteria_body": 3.4,
-    "example_subject": 4.4,
-    "example_head": 4.0,
+    "criteria_subject": 4.2,
+    "criteria_body": 7.0,
+    "example_subject": 4.8,
+    "example_head": 5.0,
     "example_pairs": 1.6,
-    "sender": 1.4,
-    "list": 1.2,
+    "sender": 2.0,
+    "list": 0.8,
 }
 
 

@@ -19,7 +19,7 @@ class Bin(Protocol):
     @property
     def count(self) -> int: ...
     @property
-    def claimed(self) -> float: ...
+    def mean(self) -> float: ...
     @property
     def right(self) -> float: ...
 
@@ -36,7 +36,7 @@ def calibration_plot(bins: Sequence[Bin], title: str) -> Markup:
         element("text", "right", x=12, y=TOP + SIDE / 2, text_anchor="middle", class_="tick",
                 transform=f"rotate(-90 12 {TOP + SIDE // 2})"),
     ]  # fmt: skip
-    said = "; ".join(f"claimed {b.claimed:.2f}, right {b.right:.2f} of {b.count:,}" for b in bins if b.count)
+    said = "; ".join(f"claimed {b.mean:.2f}, right {b.right:.2f} of {b.count:,}" for b in bins if b.count)
     width, height = LEFT + SIDE + 16, TOP + SIDE + 42
     return element(
         "svg", element("title", title), element("desc", said), *axis, frame, diagonal, *dots, *words,
@@ -47,10 +47,10 @@ def calibration_plot(bins: Sequence[Bin], title: str) -> Markup:
 
 def _dot(each: Bin, total: int) -> Markup:
     radius = 4 + 10 * (each.count / total) ** 0.5
-    told = element("title", f"{each.count:,} answers claimed {each.claimed:.2f}; {each.right:.2f} of them were right")
+    told = element("title", f"{each.count:,} answers claimed {each.mean:.2f}; {each.right:.2f} of them were right")
     return group(
-        element("line", x1=_x(each.claimed), x2=_x(each.claimed), y1=_y(each.claimed), y2=_y(each.right), class_="gap"),
-        element("circle", told, cx=_x(each.claimed), cy=_y(each.right), r=radius, class_="dot"),
+        element("line", x1=_x(each.mean), x2=_x(each.mean), y1=_y(each.mean), y2=_y(each.right), class_="gap"),
+        element("circle", told, cx=_x(each.mean), cy=_y(each.right), r=radius, class_="dot"),
     )
 
 

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from markupsafe import Markup
 
 from triage.domain.record import DecisionRecord
-from triage.report.text import truncated
 from triage.web.charts.svg import element, group, label, percent, picture
 
 ROW = 22
@@ -17,7 +16,7 @@ NUMBERS = 0.12
 _BARS = 1 - NAMES - NUMBERS
 
 
-def distribution(decision: DecisionRecord, most: int = 5) -> Markup:
+def distribution(decision: DecisionRecord, most: int) -> Markup:
     """The `most` probable options by name, the others together; the lines show which probability reaches the floors."""
     rows = _rows(decision.probabilities, most)
     options = len(decision.probabilities)
@@ -52,7 +51,7 @@ def _row(index: int, name: str, p: float, chosen: bool) -> Markup:
         label(name, percent(NAMES - 0.02), top + 15, anchor="end", kind=f"name {kind}"),
         element("rect", x=percent(NAMES), y=top + 3, width=percent(_BARS), height=ROW - 8, class_="track"),
         element("rect", x=percent(NAMES), y=top + 3, width=percent(_BARS * p), height=ROW - 8, class_=f"bar {kind}"),
-        label(truncated(p), "100%", top + 15, anchor="end", kind=f"number {kind}"),
+        label(f"{p:.2f}", "100%", top + 15, anchor="end", kind=f"number {kind}"),
     )
 
 

@@ -22,7 +22,7 @@ def timeline(steps: Sequence[StepRecord]) -> Markup:
     whole = max(1.0, *(at + step.duration_ms for at, step in zip(began, steps, strict=True)))
     rows = [_row(i, step, at, whole) for i, (step, at) in enumerate(zip(steps, began, strict=True))]
     bottom = ROW * len(steps)
-    axis = [_tick(share, whole, bottom) for share in (0.0, 0.25, 0.5, 0.75, 1.0)]
+    axis = [_tick(share, whole, bottom) for share in (0.0, 0.5, 1.0)]
     said = ", ".join(f"{step.name} {step.duration_ms} ms" for step in steps)
     return picture("Steps of the run", f"{said}.", bottom + 22, *axis, *rows, kind="timeline")
 

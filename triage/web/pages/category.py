@@ -2,31 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 
 from triage.domain.category import NONE_ID, Action, Category, CategorySet
-from triage.domain.correction import Correction
-from triage.domain.record import DecisionRecord
+from triage.report.tuning import MANY_UNSURE, UNSURE_BELOW, Calibration, Competition, Pair, calibrate
 from triage.web.charts.calibration import calibration_plot
 from triage.web.charts.histogram import confidence_histogram
 from triage.web.messages import Request
 from triage.web.page import NotThere, Page
 from triage.web.pages.asking import account_of, days_of, known_account
 from triage.web.pages.telling import name_of
-from triage.web.reviews import Pair, calibration, calibration_error, competing_pairs
 from triage.web.room import PERIODS, Room
 from triage.web.sums import CategorySums
 
-UNSURE_BELOW = 0.5
-"""Confidence under which an answer is looked at for a rival."""
 UNSURE_MOST = 5_000
 REVIEWED_MOST = 2_000
 REVIEWS_S = 60.0
-PAIRS_SHOWN = 10
-BELOW_EXPECTED = 0.15
-"""About one answer in ten is expected under the floor; from here on the criteria probably overlap."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +33,7 @@ class Row:
 
     @property
     def overlaps(self) -> bool:
-        return self.sums.below_share is not None and self.sums.below_share > BELOW_EXPECTED
+        return self.sums.below_share is not None and self.sums.below_share > MANY_UNSURE
 
 
 def all_categories(room: Room, request: Request) -> Page:
@@ -57,8 +49,8 @@ def all_categories(room: Room, request: Request) -> Page:
         "rows": _rows(categories, sums.value.categories),
         "sums": sums.value,
         "counted_at": sums.at,
-        "pairs": _pairs(room, account, days)[:PAIRS_SHOWN],
-        "expected": BELOW_EXPECTED,
+        "pairs": _pairs(room, account, days, categories),
+        "expected": MANY_UNSURE,
     }
     return Page("categories.html", "Categories", "categories", values)
 
@@ -74,8 +66,7 @@ def one_category(room: Room, request: Request, account: str, category_id: str) -
     sums = sums or CategorySums()
     category = categories.get(category_id) if categories else None
     floor = max(room.app.settings.decision.floor, category.floor or 0.0 if category else 0.0)
-    reviewed = [pair for pair in _reviewed(room, account, days) if pair[1].choice == category_id]
-    bins = calibration(reviewed)
+    calibration = _calibrations(room, account, days).get(category_id)
     title = name_of(categories, category_id)
     values = {
         "account": account,
@@ -88,11 +79,10 @@ def one_category(room: Room, request: Request, account: str, category_id: str) -
         "sums": sums,
         "counted_at": seen.at,
         "histogram": confidence_histogram(sums.bins, floor, f"Confidence of {title}") if sums.named else None,
-        "bins": bins,
-        "calibration": calibration_plot(bins, f"Calibration of {title}") if bins else None,
-        "error": calibration_error(bins),
-        "pairs": [p for p in _pairs(room, account, days) if category_id in (p.first, p.second)][:PAIRS_SHOWN],
-        "expected": BELOW_EXPECTED,
+        "calibration": calibration,
+        "calibration_plot": calibration_plot(calibration.bins, f"Calibration of {title}") if calibration else None,
+        "pairs": [p for p in _pairs(room, account, days, categories) if category_id in (p.first, p.second)],
+        "expected": MANY_UNSURE,
     }
     return Page("category.html", title, "categories", values)
 
@@ -118,17 +108,25 @@ def _set_of(room: Room, account: str) -> CategorySet | None:
     return settings.categories if settings else None
 
 
-def _pairs(room: Room, account: str, days: int) -> Sequence[Pair]:
-    def find() -> Sequence[Pair]:
+def _pairs(room: Room, account: str, days: int, categories: CategorySet | None) -> Sequence[Pair]:
+    """The pairs that compete among the newest unsure answers; none for an account without categories."""
+
+    def find() -> Competition:
         since, until = room.period(days)
-        return competing_pairs(room.ledger.unsure(account, since, until, UNSURE_BELOW, UNSURE_MOST))
+        competition = Competition()
+        for probabilities in room.ledger.unsure(account, since, until, UNSURE_BELOW, UNSURE_MOST):
+            competition.add(probabilities)
+        return competition
 
-    return room.figures.look(("pairs", account, days), find, REVIEWS_S).value
+    competition = room.figures.look(("pairs", account, days), find, REVIEWS_S).value
+    return competition.pairs(categories) if categories else ()
 
 
-def _reviewed(room: Room, account: str, days: int) -> Sequence[tuple[Correction, DecisionRecord]]:
-    def find() -> Sequence[tuple[Correction, DecisionRecord]]:
-        since: datetime = room.period(days)[0]
-        return room.ledger.reviewed(account, since, REVIEWED_MOST)
+def _calibrations(room: Room, account: str, days: int) -> Mapping[str, Calibration]:
+    """By label what people made of its decisions."""
 
-    return room.figures.look(("reviewed", account, days), find, REVIEWS_S).value
+    def find() -> Mapping[str, Calibration]:
+        reviewed = room.ledger.reviewed(account, room.period(days)[0], REVIEWED_MOST)
+        return {each.label_id: each for each in calibrate(reviewed)}
+
+    return room.figures.look(("calibration", account, days), find, REVIEWS_S).value

@@ -50,7 +50,7 @@ def cost(room: Room, request: Request) -> Page:
         "periods": PERIODS,
         "sums": sums,
         "counted_at": seen.at,
-        "cost_plot": daily_columns(_values(span, by_day, 2), "Cost per day", money),
+        "cost_plot": daily_columns(_values(span, by_day, 2), "Cost per day", money) if sums.cost_usd else None,
         "mail_plot": daily_columns(_values(span, by_day, 0), "Mails decided per day", whole),
         "by_day": [(day, *by_day.get(day, (0, 0, 0.0))) for day in reversed(span)],
         "providers": shares(sums.providers),
@@ -82,4 +82,4 @@ def _tail(heaviest: Sequence[tuple[str, int, int]], all_tokens: int) -> list[Sen
 
 def _saved(sums: Sums) -> float | None:
     """What the mails that inherited from their thread would have cost at the mean price of the others."""
-    return sums.inherited * sums.cost_usd / sums.answered if sums.answered else None
+    return sums.inherited * sums.cost_usd / sums.paid if sums.paid else None

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from triage.report.health import AccountHealth
+from triage.report.health_json import is_healthy
 from triage.web.kept import Seen, TooSlow
 from triage.web.messages import Request
 from triage.web.page import Page
@@ -43,7 +44,7 @@ def overview(room: Room, request: Request) -> Page:
     values = {
         "cards": cards,
         "looked_at": _when(health),
-        "healthy": all(each.healthy for each in health.value) if health else None,
+        "headline": _headline(health),
         "checks": (*audit.value.invariants, audit.value.chain) if audit else (),
         "audited_at": audit.at if audit else None,
         "audited_days": AUDITED.days,
@@ -62,6 +63,15 @@ def _health(room: Room) -> Seen[tuple[AccountHealth, ...]] | None:
 
 def _when(seen: Seen[tuple[AccountHealth, ...]] | None) -> datetime | None:
     return seen.at if seen else None
+
+
+def _headline(seen: Seen[tuple[AccountHealth, ...]] | None) -> str:
+    """How everything is, in a few words."""
+    if seen is None:
+        return "Overview"
+    if not is_healthy(seen.value):
+        return "Something needs attention"
+    return "Mail is being sorted" if any(each.enabled for each in seen.value) else "The schedule is switched off"
 
 
 def _breakers(seen: Seen[tuple[AccountHealth, ...]] | None) -> dict[str, str]:

@@ -14,7 +14,7 @@ from triage.report.text import harmless, truncated
 from triage.web.charts.confidence import confidence_bar
 from triage.web.charts.distribution import distribution
 
-MOST_OPTIONS = 5
+MOST_OPTIONS = 3
 
 
 @dataclass(frozen=True, slots=True)
