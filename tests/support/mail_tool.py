@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
 import copy
+import shutil
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +79,7 @@ class Bench:
     def __init__(self, directory: Path, around: Surroundings | None = None, **changes: Any) -> None:
         self.clock = StepClock()
         self.world = MailWorld(self.clock)
+        shutil.copy(_empty_ledger(), directory / "tool.db")
         self.ledger: SqlLedger = open_ledger(f"sqlite:///{directory}/tool.db", self.clock)
         self.policy = policy(**changes)
         self.around = around or Surroundings()
@@ -121,6 +126,15 @@ class Bench:
     def close(self) -> None:
         self.tool.close()
         self.ledger.close()
+
+
+@cache
+def _empty_ledger() -> Path:
+    """A ledger that was made once: making one anew takes most of a second."""
+    path = Path(tempfile.mkdtemp(prefix="triage-ledger-")) / "empty.db"
+    atexit.register(shutil.rmtree, path.parent, ignore_errors=True)
+    open_ledger(f"sqlite:///{path}", StepClock()).close()
+    return path
 
 
 _MAIL = ("subject", "sender", "message_id", "body", "headers", "html")

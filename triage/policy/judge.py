@@ -139,7 +139,7 @@ def _vetoes(answer: Answer, terms: Terms, mail: PreparedMail) -> tuple[str, ...]
         vetoes += answer.vetoes
         if answer.hijack_signs:
             vetoes.append("injection_pattern")
-        if mail.signals.hidden_chars:
+        if "hidden_text" in mail.warnings:
             vetoes.append("hidden_text")
         if answer.probabilities.get(HIJACK_ID, 0.0) >= HIJACK_SUSPICION:
             vetoes.append("may_be_hijack")

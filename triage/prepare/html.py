@@ -6,10 +6,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from selectolax.lexbor import LexborHTMLParser, LexborNode
+from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 
 from triage.prepare.markup import bounded, mend
-from triage.prepare.style import BLACK, NO_EFFECT, WHITE, Colour, Effect, Sheet, effect_of, parse_sheet, same
+from triage.prepare.style import BLACK, NO_EFFECT, WHITE, Colour, Effect, Sheet, effect_of, merge, parse_sheet, same
 
 MAX_CHARS = 100_000
 MAX_NODES = 150_000
@@ -27,9 +27,10 @@ _UNSEEN = frozenset({
 })  # fmt: skip
 _CELLS = frozenset(("td", "th"))
 _QUOTE_CLASSES = re.compile(
-    r"\b(?:gmail_quote|yahoo_quoted|protonmail_quote|tutanota_quote|moz-email-headers-table|zmail_extra|quotelevel)"
+    r"\b(?:gmail_attr|yahoo_quoted|protonmail_quote|tutanota_quote|moz-email-headers-table|zmail_extra|quotelevel)"
 )
 _SIGNATURE = re.compile(r"\b(?:gmail_signature|moz-signature|protonmail_signature_block-user)\b")
+_EVERYWHERE = re.compile(r"\s*(?:(?:only\s+)?(?:all|screen)[\s,]*)*", re.IGNORECASE)
 _SPACES = re.compile(r"[ \t\r\n\f]+")
 _PADDING = re.compile("[\\s\u00ad\u034f\u115f\u1160\u200b-\u200f\u2060\u2800\ufeff]+")
 _PROSE_COMMENT = re.compile(r"\s*+(?!\[if|\[endif|<!)[^<>{}]{40,}+\Z")
@@ -116,18 +117,32 @@ def _render(html: str) -> Rendered:
     sheet = Sheet()
     if "<style" in html or "<STYLE" in html or "<Style" in html:
         for node in tree.tags("style")[:50]:
-            parse_sheet(node.text(deep=True) or "", sheet)
+            if _EVERYWHERE.fullmatch(node.attributes.get("media") or ""):
+                parse_sheet(node.text(deep=True) or "", sheet)
     page = _Page()
     first = tree.root
     while first is not None and first.prev is not None:
         first = first.prev  # comments may stand before the document
-    _walk(first, sheet, page)
+    _walk(first, sheet, _picked(tree, sheet), page)
     return Rendered(page.text(), page.hidden, tuple(page.links), page.images)
 
 
-def _walk(node: LexborNode | None, sheet: Sheet, page: _Page) -> None:
+def _picked(tree: LexborHTMLParser, sheet: Sheet) -> dict[int, tuple[int, ...]]:
+    """Which rules of `sheet.picked` hold for which nodes. A selector that the library cannot read holds for none."""
+    picked: dict[int, tuple[int, ...]] = {}
+    for n, (selector, _) in enumerate(sheet.picked):
+        try:
+            nodes = tree.css(selector)
+        except SelectolaxError:
+            continue
+        for node in nodes:
+            picked[node.mem_id] = (*picked.get(node.mem_id, ()), n)
+    return picked
+
+
+def _walk(node: LexborNode | None, sheet: Sheet, picked: Mapping[int, tuple[int, ...]], page: _Page) -> None:
     """Every node once, in order, without recursion."""
-    effects: dict[tuple[str | None, ...], Effect] = {}
+    effects: dict[tuple[object, ...], Effect] = {}
     stack: list[tuple[LexborNode, str, _State]] = []
     state = _State()
     for _ in range(MAX_NODES):
@@ -143,7 +158,7 @@ def _walk(node: LexborNode | None, sheet: Sheet, page: _Page) -> None:
             if _PROSE_COMMENT.match(comment):
                 page.hidden += len(_PADDING.sub("", comment))
         elif tag not in _UNSEEN:
-            inner = _enter(node, tag, state, sheet, effects, page)
+            inner = _enter(node, tag, state, sheet, picked.get(node.mem_id, ()) if picked else (), effects, page)
             child = node.child
             if child is None:
                 _leave(tag, page)
@@ -180,7 +195,13 @@ def _put_text(text: str, state: _State, page: _Page) -> None:
 
 
 def _enter(
-    node: LexborNode, tag: str, state: _State, sheet: Sheet, effects: dict[tuple[str | None, ...], Effect], page: _Page
+    node: LexborNode,
+    tag: str,
+    state: _State,
+    sheet: Sheet,
+    picked: tuple[int, ...],
+    effects: dict[tuple[object, ...], Effect],
+    page: _Page,
 ) -> _State:
     attributes = node.attributes
     if tag in _BLOCK:
@@ -194,10 +215,11 @@ def _enter(
     class_ = attributes.get("class") or ""
     key = (tag, attributes.get("style"), class_, attributes.get("id"), attributes.get("bgcolor"),
            attributes.get("color"), attributes.get("text"), attributes.get("background"),
-           "hidden" if "hidden" in attributes else None, "href" if attributes.get("href") else None)  # fmt: skip
+           "hidden" if "hidden" in attributes else None, "href" if attributes.get("href") else None,
+           picked)  # fmt: skip
     effect = effects.get(key)
     if effect is None:
-        effect = effects[key] = _effect(tag, class_, attributes, sheet)
+        effect = effects[key] = _effect(tag, class_, attributes, sheet, picked)
     quoted = state.quoted or _starts_quote(tag, class_, attributes)
     pre = True if tag in ("pre", "textarea", "listing") and effect.pre is None else effect.pre
     inner = state
@@ -226,13 +248,17 @@ def _next(state: _State, effect: Effect, quoted: bool, pre: bool | None) -> _Sta
     return _State(hidden, visible, shrunk, colour, background, state.pre if pre is None else pre, quoted, shown)
 
 
-def _effect(tag: str, class_: str, attributes: Mapping[str, str | None], sheet: Sheet) -> Effect:
-    rules: Mapping[str, str] = {}
+def _effect(
+    tag: str, class_: str, attributes: Mapping[str, str | None], sheet: Sheet, picked: tuple[int, ...]
+) -> Effect:
+    rules: dict[str, str] = {}
     if sheet.count:
         names = {f".{c}" for c in class_.lower().split()[:20]}
         if attributes.get("id"):
             names.add(f"#{str(attributes['id']).lower()}")
         rules = sheet.matching(tag, frozenset(names))
+        for n in picked:
+            merge(rules, sheet.picked[n][1])
     return effect_of(rules, attributes.get("style") or "", attributes, tag)
 
 
@@ -240,6 +266,8 @@ def _starts_quote(tag: str, class_: str, attributes: Mapping[str, str | None]) -
     """Old text as mail programs mark it; a bare blockquote is the author's own."""
     if tag == "blockquote" and ((attributes.get("type") or "").lower() == "cite" or attributes.get("cite")):
         return True
+    if tag == "blockquote" and "gmail_quote" in class_:
+        return True  # the div of that name also holds what was written between the quotes
     return bool(class_) and _QUOTE_CLASSES.search(class_) is not None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import colorsys
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -19,6 +20,10 @@ MARKED: Colour = (255, 255, 0)
 MAX_SHEET = 256 * 1024
 MAX_RULES = 2000
 MAX_RULES_OF_A_NAME = 50
+MAX_PICKED = 60
+MAX_COMPOUNDS = 4
+"""Of selectors that a tree must be asked for: how many, and how many compounds one may have."""
+
 OFF_SCREEN_PX = -400.0
 SAME_COLOUR = 8
 
@@ -35,27 +40,28 @@ _NAMES: Mapping[str, Colour] = {
 
 _DECLARATION = re.compile(r"([a-z-]{2,40})\s*:\s*([^;{}]{0,300})")
 _WANTED = re.compile(
-    r"display|visib|opacity|font|color|background|height|width|indent|position|clip|transform|white-sp"
+    r"display|visib|opacity|font|color|background|height|width|indent|position|clip|transform|white-sp|filter|zoom"
 )
 _CSS_COMMENT = re.compile(r"/\*.*?(?:\*/|\Z)|<!--|-->", re.DOTALL)
-_LENGTH = re.compile(r"([+-]?\d*\.?\d+)\s*(px|pt|em|rem|ex|%|vh|vw|cm|mm|in|pc)?")
+_CSS_ESCAPE = re.compile(r"\\(?:([0-9a-f]{1,6})\s?|(.))")
+_ALWAYS = re.compile(r"@media\s+(?:(?:only\s+)?(?:screen|all)\s*,?\s*)+\Z|@layer\b")
+_LENGTH = re.compile(r"(?:calc\(\s*)?([+-]?\d*\.?\d+)\s*(px|pt|em|rem|ex|%|vh|vw|cm|mm|in|pc)?")
+_FONT_SIZE = re.compile(r"(?<![\w#.-])(?:\d*\.?\d+(?:px|pt|em|rem|%)|0(?:\.0+)?(?=[\s/]))")
+_TRANSLATE = re.compile(r"translate(?:x|y|3d)?\(\s*([^,)]+)(?:,\s*([^,)]+))?")
+_NO_AREA = re.compile(r"rect\((?:0000|1111)|inset\((?:50|100)%|(?:circle|ellipse)\(0|polygon\([0 ]*\)")
 _HEX = re.compile(r"#?([0-9a-f]{8}|[0-9a-f]{6}|[0-9a-f]{3,4})")
-_RGB = re.compile(r"rgba?\(\s*(\d{1,3})[\s,]+(\d{1,3})[\s,]+(\d{1,3})(?:[\s,/]+([\d.]+%?))?")
-_COLOUR_WORD = re.compile(r"#[0-9a-f]{3,8}\b|rgba?\([^)]*\)|[a-z]+")
+_FUNCTION = re.compile(r"(rgb|hsl)a?\(\s*([\d.]+%?)(?:deg)?[\s,]+([\d.]+%?)[\s,]+([\d.]+%?)(?:[\s,/]+([\d.]+%?))?")
+_COLOUR_WORD = re.compile(r"#[0-9a-f]{3,8}\b|(?:rgb|hsl)a?\([^)]*\)|[a-z][a-z-]*")
 _SIMPLE = re.compile(r"([a-z][a-z0-9]*|\*)?((?:[.#][\w-]+)*)")
-_HIDING = frozenset(
-    {
-        "display",
-        "opacity",
-        "transform",
-        "overflow",
-        "overflow-y",
-        "text-indent",
-        "margin-left",
-        "margin-top",
-        "position",
-    }
-)
+_NO_COLOUR = frozenset({
+    "inherit", "initial", "unset", "revert", "currentcolor", "auto", "none", "transparent", "repeat", "repeat-x",
+    "repeat-y", "no-repeat", "scroll", "fixed", "local", "left", "right", "top", "bottom", "center", "cover", "contain",
+    "px", "em", "pt", "important", "border-box", "padding-box", "content-box",
+})  # fmt: skip
+_HIDING = frozenset({
+    "display", "content-visibility", "opacity", "filter", "zoom", "transform", "overflow", "overflow-y", "overflow-x",
+    "text-indent", "margin-left", "margin-top", "position", "clip-path",
+})  # fmt: skip
 _RELATIVE = frozenset({"em", "rem", "%", "ex"})
 
 
@@ -76,12 +82,16 @@ NO_EFFECT = Effect()
 
 @dataclass(slots=True)
 class Sheet:
-    """Rules of a document's style elements by what their last compound names, in order."""
+    """Rules of a document's style elements by what their last compound names, in order.
+
+    `picked` are the rules whose selectors say more than one element tells of itself: who has the tree looks them up.
+    """
 
     rules: dict[str, list[tuple[str, frozenset[str], bool, Mapping[str, str]]]] = field(default_factory=dict)
+    picked: list[tuple[str, Mapping[str, str]]] = field(default_factory=list)
     count: int = 0
 
-    def matching(self, tag: str, names: frozenset[str]) -> Mapping[str, str]:
+    def matching(self, tag: str, names: frozenset[str]) -> dict[str, str]:
         """The declarations that a plain rule gives an element; `names` holds its `.class` and `#id` names."""
         found: dict[str, str] = {}
         for key in (tag, *sorted(names)):
@@ -89,29 +99,30 @@ class Sheet:
                 if rule_tag not in ("", tag) or not needed <= names:
                     continue
                 if certain:
-                    _merge(found, declarations)
+                    merge(found, declarations)
                 else:
                     found.update({p: "unknown" for p in ("color", "background", "font-size") if p in declarations})
         return found
 
 
 def parse_sheet(css: str, sheet: Sheet) -> None:
-    """Add the rules of one style element. Rules inside an at-rule hold only sometimes and are left out."""
+    """Add the rules of one style element. Rules inside an at-rule that holds only sometimes are left out."""
     css = _CSS_COMMENT.sub(" ", css[:MAX_SHEET]).lower()
-    depth, start, prelude = 0, 0, ""
-    conditional = 0
-    for found in re.finditer(r"[{}]", css):
-        if found.group() == "{":
-            if depth == 0:
-                prelude = css[start : found.start()].rpartition(";")[2].strip()
-                conditional = 1 if prelude.startswith("@") else 0
-            depth += 1
+    start = skipped = 0
+    prelude = ""
+    for brace in re.finditer(r"[{}]", css):
+        if skipped:
+            skipped += 1 if brace.group() == "{" else -1
+        elif brace.group() == "{":
+            text = css[start : brace.start()].rpartition(";")[2].strip()
+            if prelude or (text.startswith("@") and not _ALWAYS.match(text)):
+                skipped = 1
+            elif not text.startswith("@"):
+                prelude = text
         else:
-            depth = max(0, depth - 1)
-            if depth == 0 and not conditional:
-                _add_rule(sheet, prelude, css[start : found.start()])
-        if depth == 0 or not conditional:
-            start = found.end()
+            _add_rule(sheet, prelude, css[start : brace.start()])
+            prelude = ""
+        start = brace.end()
         if sheet.count >= MAX_RULES:
             return
 
@@ -122,19 +133,24 @@ def _add_rule(sheet: Sheet, prelude: str, text: str) -> None:
     declarations = parse_declarations(text)
     for selector in prelude.split(",", 50)[:50]:
         parts = selector.replace(">", " ").replace("+", " ").replace("~", " ").split()
-        found = _SIMPLE.fullmatch(parts[-1]) if parts else None
-        if found is None:
-            continue
-        tag = found.group(1) or ""
-        needed = frozenset(re.findall(r"[.#][\w-]+", found.group(2)))
-        if tag == "*" and not needed:
-            continue
-        tag = tag.strip("*")
-        key = min(needed) if needed else tag
-        rules = sheet.rules.setdefault(key, [])
-        if len(rules) < MAX_RULES_OF_A_NAME:
-            rules.append((tag, needed, len(parts) == 1, declarations))
+        last = _SIMPLE.fullmatch(parts[-1]) if parts else None
+        if not (last and len(parts) == 1) and len(sheet.picked) < MAX_PICKED and len(parts) <= MAX_COMPOUNDS:
+            sheet.picked.append((selector.strip(), declarations))
             sheet.count += 1
+        elif last:
+            _add_plain(sheet, last, len(parts) == 1, declarations)
+
+
+def _add_plain(sheet: Sheet, compound: re.Match[str], certain: bool, declarations: Mapping[str, str]) -> None:  # noqa: FBT001
+    tag = compound.group(1) or ""
+    needed = frozenset(re.findall(r"[.#][\w-]+", compound.group(2)))
+    if tag == "*" and not needed:
+        return
+    tag = tag.strip("*")
+    rules = sheet.rules.setdefault(min(needed) if needed else tag, [])
+    if len(rules) < MAX_RULES_OF_A_NAME:
+        rules.append((tag, needed, certain, declarations))
+        sheet.count += 1
 
 
 @lru_cache(maxsize=2048)
@@ -145,14 +161,24 @@ def _inline(text: str) -> Mapping[str, str]:
 
 def parse_declarations(text: str) -> dict[str, str]:
     """Property to value, lower case; `background-color` counts as `background`; an important value says so."""
+    if "/*" in text:
+        text = _CSS_COMMENT.sub("", text)
+    if "\\" in text:
+        text = _CSS_ESCAPE.sub(_unescaped, text)
     found: dict[str, str] = {}
     for name, value in _DECLARATION.findall(text):
         name = "background" if name in ("background-color", "background-image") else name
-        _merge(found, {name: value.strip()})
+        merge(found, {name: value.strip()})
     return found
 
 
-def _merge(into: dict[str, str], declarations: Mapping[str, str]) -> None:
+def _unescaped(found: re.Match[str]) -> str:
+    code = int(found.group(1), 16) if found.group(1) else 0
+    return chr(code).lower() if 0 < code < 0xD800 else found.group(2) or ""
+
+
+def merge(into: dict[str, str], declarations: Mapping[str, str]) -> None:
+    """Later declarations over earlier ones, unless those are important."""
     for name, value in declarations.items():
         if "!important" in into.get(name, "") and "!important" not in value:
             continue
@@ -171,9 +197,9 @@ def effect_of(sheet_says: Mapping[str, str], inline: str, attributes: Mapping[st
     colour = attributes.get("text" if tag == "body" else "color") if tag in ("font", "body", "basefont") else None
     if colour:
         said["color"] = colour.lower()
-    _merge(said, sheet_says)
+    merge(said, sheet_says)
     if inline:
-        _merge(said, _inline(inline[:2000]))
+        merge(said, _inline(inline[:2000]))
     if tag == "a" and attributes.get("href") and "color" not in said:
         said["color"] = "#0000ee"
     if tag == "mark" and "background" not in said:
@@ -190,19 +216,24 @@ def _effect(said: Mapping[str, str]) -> Effect:
         gone=not _HIDING.isdisjoint(said) and _is_gone(said),
         visible=None if not visibility else not visibility.startswith(("hidden", "collapse")),
         shrunk=_shrunk(said),
-        colour=_text_colour(said.get("color", "")),
+        colour=_text_colour(said.get("-webkit-text-fill-color") or said.get("color", "")),
         background=_background(said["background"]) if "background" in said else None,
         pre=None if not white_space else white_space.startswith(("pre", "break-spaces")),
     )
 
 
 def _is_gone(said: Mapping[str, str]) -> bool:
-    if said.get("display", "").startswith("none") or _below(said.get("opacity", ""), 0.06):
+    if said.get("display", "").startswith("none") or said.get("content-visibility", "").startswith("hidden"):
         return True
-    if said.get("transform", "").startswith(("scale(0)", "scale(0,", "scalex(0)", "scaley(0)")):
+    if any(_below(said.get(p, ""), 0.06) for p in ("opacity", "zoom")):
         return True
-    if said.get("overflow", said.get("overflow-y", "")).startswith(("hidden", "clip")) and any(
-        _below(said.get(p, ""), 1.5) for p in ("height", "max-height", "width", "max-width")
+    faded = said.get("filter", "").partition("opacity(")[2]
+    if _below(faded, 0.06) or _NO_AREA.match(_packed(said.get("clip-path", ""))):
+        return True
+    if _moved_away(said.get("transform", "")):
+        return True
+    if any(said.get(p, "").startswith(("hidden", "clip")) for p in ("overflow", "overflow-y", "overflow-x")) and any(
+        _below(said.get(p, ""), 1.5, of_parent="width" in p) for p in ("height", "max-height", "width", "max-width")
     ):
         return True
     if any(_px(said.get(p, "")) < OFF_SCREEN_PX for p in ("text-indent", "margin-left", "margin-top")):
@@ -210,14 +241,24 @@ def _is_gone(said: Mapping[str, str]) -> bool:
     if not said.get("position", "").startswith(("absolute", "fixed", "relative")):
         return False
     off = any(_px(said.get(p, "")) < OFF_SCREEN_PX for p in ("left", "top", "right", "bottom"))
-    clip = re.sub(r"[\s,]+|px", "", said.get("clip", "") + said.get("clip-path", ""))
-    return off or clip.startswith(("rect(0000", "rect(1111", "inset(50%", "inset(100%"))
+    return off or _NO_AREA.match(_packed(said.get("clip", ""))) is not None
+
+
+def _packed(shape: str) -> str:
+    return re.sub(r"[\s,]+|px", "", shape)
+
+
+def _moved_away(transform: str) -> bool:
+    if transform.startswith(("scale(0)", "scale(0,", "scalex(0)", "scaley(0)")):
+        return True
+    found = _TRANSLATE.search(transform)
+    return found is not None and any(_px(part or "") < OFF_SCREEN_PX for part in found.groups())
 
 
 def _shrunk(said: Mapping[str, str]) -> bool | None:
     size = said.get("font-size", "")
     if not size and (font := said.get("font", "")):
-        found = re.search(r"(?<![\w#.-])\d*\.?\d+(?:px|pt|em|rem|%)", font)
+        found = _FONT_SIZE.search(font)
         size = found.group() if found else ""
     found = _LENGTH.match(size)
     if found is None:
@@ -227,12 +268,20 @@ def _shrunk(said: Mapping[str, str]) -> bool | None:
         small = number < (8 if unit == "%" else 0.08)
         # relative to a parent of size nought it is nought; only rem is free of the parent
         return True if small else False if unit == "rem" else None
+    if not found.group(2) and 1 < number < 2:
+        return None  # a factor without its unit: no length at all
     return number <= 2.0
 
 
-def _below(value: str, limit: float) -> bool:
+def _below(value: str, limit: float, *, of_parent: bool = False) -> bool:
+    """Is this length or factor next to nothing? A percentage counts as one only `of_parent`, and if it is nought."""
     found = _LENGTH.match(value)
-    return found is not None and abs(float(found.group(1))) < limit and found.group(2) not in ("em", "rem", "in", "cm")
+    if found is None or found.group(2) in ("em", "rem", "in", "cm"):
+        return False
+    number = abs(float(found.group(1)))
+    if found.group(2) == "%" and limit > 1:
+        return of_parent and number == 0
+    return number < (limit * 100 if found.group(2) == "%" else limit)
 
 
 def _px(value: str) -> float:
@@ -244,18 +293,39 @@ def _px(value: str) -> float:
 
 
 def _text_colour(value: str) -> Colour | None:
-    return parse_colour(value) if value else None
+    """A colour by a name that is not known here is some colour, not the parent's."""
+    if not value:
+        return None
+    word = _COLOUR_WORD.match(value.strip())
+    return parse_colour(value) or (UNKNOWN if word and word.group() not in _NO_COLOUR else None)
 
 
 def _background(value: str) -> Colour | None:
-    """A background shorthand: an image or gradient is unknown, no colour at all is transparent."""
+    """A background shorthand: an image, a gradient or a half transparent colour is unknown; None is transparent."""
     if "url(" in value or "gradient" in value:
         return UNKNOWN
-    for word in _COLOUR_WORD.findall(value):
+    words = _COLOUR_WORD.findall(value)
+    for word in words:
         colour = parse_colour(word)
         if colour is not None:
-            return None if colour == TRANSPARENT else colour
-    return UNKNOWN if value == "unknown" else None
+            return None if colour == TRANSPARENT else UNKNOWN if 0.06 <= _alpha(word) < 0.9 else colour
+    return None if all(word in _NO_COLOUR for word in words) else UNKNOWN
+
+
+def _alpha(value: str) -> float:
+    """How opaque a colour is, 0 to 1."""
+    if found := _FUNCTION.match(value):
+        alpha = found.group(5) or "1"
+        return _number(alpha.rstrip("%")) / (100 if alpha.endswith("%") else 1)
+    digits = value.removeprefix("#")
+    if value.startswith("#") and len(digits) in (4, 8):
+        return int(digits[3] * 2 if len(digits) == 4 else digits[6:], 16) / 255
+    return 1.0
+
+
+def _number(text: str) -> float:
+    whole, _, rest = text.partition(".")
+    return float(f"{whole or 0}.{rest.replace('.', '') or 0}")
 
 
 def parse_colour(value: str) -> Colour | None:
@@ -263,22 +333,31 @@ def parse_colour(value: str) -> Colour | None:
     value = value.strip().removesuffix("!important").strip()
     if value in _NAMES:
         return _NAMES[value]
-    if value == "unknown" or value.startswith(("var(", "hsl", "color(")):
+    if value == "unknown" or value.startswith(("var(", "color(")):
         return UNKNOWN
-    if found := _RGB.match(value):
-        alpha = found.group(4)
-        if alpha and float(re.sub(r"[^\d.]|\.(?=.*\.)", "", alpha) or 0) / (100 if "%" in alpha else 1) < 0.06:
+    if found := _FUNCTION.match(value):
+        if _alpha(value) < 0.06:
             return TRANSPARENT
-        red, green, blue = (min(255, int(c)) for c in found.groups()[:3])
-        return red, green, blue
+        return _hsl(*found.groups()[1:4]) if found.group(1) == "hsl" else _rgb(*found.groups()[1:4])
     if found := _HEX.fullmatch(value):
         digits = found.group(1)
+        if value.startswith("#") and _alpha(value) < 0.06:
+            return TRANSPARENT
         if len(digits) <= 4:
             digits = "".join(d * 2 for d in digits)
-        if len(digits) == 8 and int(digits[6:], 16) < 16:
-            return TRANSPARENT
         return int(digits[:2], 16), int(digits[2:4], 16), int(digits[4:6], 16)
     return None
+
+
+def _rgb(red: str, green: str, blue: str) -> Colour:
+    levels = [_number(c.rstrip("%")) * (2.55 if c.endswith("%") else 1) for c in (red, green, blue)]
+    return min(255, round(levels[0])), min(255, round(levels[1])), min(255, round(levels[2]))
+
+
+def _hsl(hue: str, saturation: str, lightness: str) -> Colour:
+    h, s, l = (_number(c.rstrip("%")) for c in (hue, saturation, lightness))  # noqa: E741
+    red, green, blue = colorsys.hls_to_rgb(h / 360 % 1, min(1.0, l / 100), min(1.0, s / 100))
+    return round(red * 255), round(green * 255), round(blue * 255)
 
 
 def same(text: Colour, background: Colour) -> bool:

@@ -150,7 +150,7 @@ def test_a_probable_hijack_is_vetoed_even_where_the_category_is_not_configured()
 
 
 def test_hidden_text_is_vetoed() -> None:
-    hiding = replace(ORDER, signals=replace(ORDER.signals, hidden_chars=80))
+    hiding = replace(ORDER, warnings=("hidden_text",))
     assert "hidden_text" in ASKED.ask(EIGHT, hiding, 0.0).vetoes
 
 

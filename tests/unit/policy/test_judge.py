@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from triage.domain.category import HIJACK_ID, NONE_ID, Action, Category, CategorySet
 from triage.domain.decision import Ancestor, Answer, Failure, FailureKind, Outcome, Ruling
-from triage.domain.mail import PreparedMail, Signals
+from triage.domain.mail import PreparedMail
 from triage.policy.confidence import confidence, runner_up
 from triage.policy.judge import Policy, Terms, judge, judge_inherited, judge_outage, judge_unreadable
 
@@ -26,7 +26,7 @@ CATEGORIES = CategorySet(
     ),
 )
 MAIL = PreparedMail("a@b.example", "c@d.example", "s", "body")
-HIDING = replace(MAIL, signals=Signals(hidden_chars=3))
+HIDING = replace(MAIL, warnings=("hidden_text",))
 PLAIN, CAUTIOUS, FALLBACK = Terms(), Terms(archive_floor=0.7, cautious=True), Terms(may_archive=False)
 POLICY = Policy(CATEGORIES, 0.5, (PLAIN, CAUTIOUS, FALLBACK))
 OPTIONS = (*CATEGORIES.ids, NONE_ID)

@@ -12,7 +12,7 @@ import pytest
 
 from support.web_world import World
 from triage.domain.record import DecisionRecord, StepRecord
-from triage.policy.confidence import confidence_of
+from triage.policy.confidence import confidence
 from triage.web.charts.calibration import calibration_plot
 from triage.web.charts.columns import daily_columns
 from triage.web.charts.distribution import distribution, needed
@@ -46,7 +46,7 @@ def test_the_floor_is_drawn_at_the_probability_that_just_reaches_it(floor: float
     """The floor is a confidence; the bars are probabilities."""
     best = needed(floor, options)
     rest = (1 - best) / (options - 1)
-    assert confidence_of({"best": best, **{str(n): rest for n in range(options - 1)}}) == pytest.approx(floor)
+    assert confidence({"best": best, **{str(n): rest for n in range(options - 1)}}) == pytest.approx(floor)
 
 
 def test_a_bar_passes_the_line_exactly_when_the_confidence_reaches_the_floor(decision: DecisionRecord) -> None:

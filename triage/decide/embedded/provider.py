@@ -113,7 +113,7 @@ def vetoes_of(features: Features, anchor_probabilities: Sequence[float], mail: P
         vetoes.append("injection_pattern")
     if anchor_probabilities[ANCHORS.index(HIJACK_ID)] >= HIJACK_SUSPICION:
         vetoes.append("may_be_hijack")
-    if mail.signals.hidden_chars or _HIDDEN_WARNING in mail.warnings:
+    if _HIDDEN_WARNING in mail.warnings:
         vetoes.append("hidden_text")
     if features.asks and best not in _PRESSING:
         vetoes.append("asks_for_action")
