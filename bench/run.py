@@ -82,9 +82,17 @@ def app_at(port: int, user: str, directory: str, days: int) -> BenchApp:
 
 
 def one_run(port: int, user: str, days: int, directory: str) -> dict[str, object]:
-    """Make a run through `port`, timed from a process that is already up and a ledger that is open."""
+    """Make a run through `port` with an App of its own."""
     logs.configure("info", "json", io.StringIO())
     app = app_at(port, user, directory, days)
+    try:
+        return timed_run(app)
+    finally:
+        app.close()
+
+
+def timed_run(app: BenchApp) -> dict[str, object]:
+    """Make a run, timed from an open ledger."""
     _ = app.ledger.depth(), app.chain
     queued = app.ledger.enqueue("bench", Trigger.MANUAL, datetime.now(UTC))
     assert queued is not None
@@ -94,7 +102,6 @@ def one_run(port: int, user: str, days: int, directory: str) -> dict[str, object
     assert run is not None and run.error is None, run
     steps = {s.name: s.duration_ms for s in app.ledger.steps(run.id)}
     labels = len({d.label_id for d in app.ledger.decisions(run.id)})
-    app.close()
     rss = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
     return {"wall_ms": wall * 1000, "counts": dict(run.counts), "labels": labels, "steps": steps, "rss_mib": rss}
 
@@ -163,12 +170,14 @@ def main() -> None:
             ]
             told = subprocess.run([*floor, "--direct"], capture_output=True, text=True, check=True).stdout
             floor_ms = json.loads(told)["wall_ms_median"]
-            # A daemon is warm: the first run of the process is made and not counted.
-            walls: list[float] = []
-            for _ in range(a.repeat + 1):
-                with tempfile.TemporaryDirectory() as directory:
-                    walls.append(float(str(one_run(lab.port, user, days, directory)["wall_ms"])))
-                undo(lab, user)
+            # A daemon is warm: its first run is made and not counted.
+            logs.configure("info", "json", io.StringIO())
+            with tempfile.TemporaryDirectory() as directory:
+                app, walls = app_at(lab.port, user, directory, days), []
+                for _ in range(a.repeat + 1):
+                    walls.append(float(str(timed_run(app)["wall_ms"])))
+                    undo(lab, user)
+                app.close()
             wall = statistics.median(walls[1:])
             with tempfile.TemporaryDirectory() as directory:
                 rss = int(str(in_child(lab.port, user, days, directory)["rss_mib"]))

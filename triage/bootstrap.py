@@ -109,6 +109,10 @@ class App:
         """A connection to an account's mailbox, not yet open."""
         return ImapMailbox(self.connection(account), clock=self.clock)
 
+    def shelf(self, account: AccountSettings) -> ImapReader:
+        """A read-only connection that fetches from any folder of an account, not yet open."""
+        return ImapReader(self.connection(account), clock=self.clock)
+
     @staticmethod
     def connection(account: AccountSettings) -> ConnectionSettings:
         """How an account's server is reached."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, timedelta
 
 from triage.bootstrap import App
 from triage.config.settings import AccountSettings
@@ -53,7 +53,7 @@ def _account(app: App, settings: AccountSettings, breakers: dict[str, str]) -> A
         settings.name,
         schedule=schedule_of(settings, app),
         runs=app.ledger.runs(settings.name, limit=50),
-        oldest_unlabelled=oldest,
+        oldest_unlabelled=oldest.astimezone(UTC) if oldest else None,
         queue_depth=app.ledger.depth(settings.name),
         breakers=breakers,
         mailbox_error=error,

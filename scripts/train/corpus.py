@@ -1,4 +1,5 @@
-"""The project's own training mail (CC0-1.0, `corpus/*.txt`): invented mails, and carriers with an injection set in.
+"""The project's own training mail (CC0-1.0, `corpus/*.txt`): invented mails, and carriers with an injection, or with
+ordinary words that an injection might use too, set in.
 
 A mail is a line `@ KIND LANG`, header lines From and Subject, then text. KIND says how such mail is built: person,
 list, system, bulk or scam; headers that come with it are drawn by a hash of the mail, the same on every run.
@@ -17,6 +18,7 @@ from pathlib import Path
 FOLDER = Path(__file__).parent / "corpus"
 INJECTIONS = "injections.txt"
 PARTS = "injection_parts.txt"
+PLAIN = "plain_talk.txt"
 CARRIERS_PER_INJECTION = 2
 
 
@@ -41,12 +43,12 @@ def corpus_rows() -> list[dict[str, object]]:
     """All own mails as rows of the labelled-mail format."""
     drafts = list(_drafts())
     rows = [_row(draft, f"own-{n:04d}", f"own-{_house(draft)}") for n, draft in enumerate(drafts)]
-    return rows + list(_hijacks(drafts))
+    return [*rows, *_hijacks(drafts), *_plain(drafts)]
 
 
 def _drafts() -> Iterator[Draft]:
     for path in sorted(FOLDER.glob("*.txt")):
-        if path.name in (INJECTIONS, PARTS):
+        if path.name in (INJECTIONS, PARTS, PLAIN):
             continue
         category = path.stem.replace("_", "-")
         for block in re.split(r"^@ ", path.read_text(encoding="utf-8"), flags=re.M)[1:]:
@@ -69,6 +71,15 @@ def _hijacks(drafts: list[Draft]) -> Iterator[dict[str, object]]:
             carrier = pool[(n * 7 + copy * 13) % len(pool)]
             draft = replace(carrier, category="hijack-attempt", body=_set_in(carrier, words, n + copy))
             yield _row(draft, f"own-hijack-{n:03d}-{copy}", f"own-hijack-{n:03d}") | {"injection": words}
+
+
+def _plain(drafts: list[Draft]) -> Iterator[dict[str, object]]:
+    """Each plain sentence in one carrier, whose category it does not change."""
+    for n, (lang, words) in enumerate(_table(PLAIN)):
+        pool = [d for d in drafts if d.lang == lang]
+        carrier = pool[(n * 11) % len(pool)]
+        draft = replace(carrier, body=_set_in(carrier, words, n))
+        yield _row(draft, f"own-plain-{n:03d}", f"own-{_house(carrier)}") | {"plain": words}
 
 
 def _combined() -> Iterator[tuple[str, str]]:

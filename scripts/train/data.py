@@ -22,8 +22,8 @@ _COARSE = ("tpl-", "nl-", "fx-", "own-modern")
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """One labelled, prepared mail. `injected` is the words set into a hijack mail; `evaluated` marks the rows of the
-    evaluation file, all others only ever train."""
+    """One labelled, prepared mail. `injected` is the words set into a hijack mail, `plain` ordinary words like them set
+    into any other; `evaluated` marks the rows of the evaluation file, all others only ever train."""
 
     id: str
     source: str
@@ -34,6 +34,7 @@ class Example:
     evaluated: bool
     mail: PreparedMail
     injected: str = ""
+    plain: str = ""
 
     @property
     def family(self) -> str:
@@ -71,4 +72,5 @@ def _example(row: dict[str, Any], *, evaluated: bool) -> Example:
         evaluated=evaluated,
         mail=prepare(read_message(message_of(row)), max_chars=MAX_CHARS),
         injected=row.get("injection") or "",
+        plain=row.get("plain") or "",
     )

@@ -29,6 +29,7 @@ SOURCE_POWER = 0.25
 LEAST_GROUPS = 3
 LEAST_WINDOWS = 3
 NEGATIVE_TO_POSITIVE = 6.0
+PLAIN_WEIGHT = 2.0
 INNER_FOLDS = 4
 SMALLEST = 0.03
 TEMPERATURE = 0.9
@@ -45,6 +46,7 @@ class Seen:
     features: Features
     windows: tuple[Vector, ...]
     injected: tuple[Vector, ...]
+    plain: tuple[Vector, ...]
 
 
 def see(example: Example) -> Seen:
@@ -55,6 +57,7 @@ def see(example: Example) -> Seen:
         features=read(mail),
         windows=tuple(window_features(w) for w in windows(mail.subject, mail.body)),
         injected=tuple(window_features(w) for w in windows("", example.injected)),
+        plain=tuple(window_features(w) for w in windows("", example.plain)),
     )
 
 
@@ -87,7 +90,8 @@ def find(finder: Finder, seen: Seen) -> Finding:
 
 
 def fit_finder(train: Sequence[Seen]) -> Finder:
-    """Windows of injected words against windows of all other mail."""
+    """Windows of injected words against windows of all other mail; ordinary words that look like an injection weigh
+    more than one, else they would drown in the rest."""
     rows: list[Vector] = []
     truth: list[int] = []
     weight: list[float] = []
@@ -101,6 +105,10 @@ def fit_finder(train: Sequence[Seen]) -> Finder:
     rows += clean
     truth += [0] * len(clean)
     weight += [positive * NEGATIVE_TO_POSITIVE / len(clean)] * len(clean)
+    for seen in (s for s in train if s.plain):
+        rows += seen.plain
+        truth += [0] * len(seen.plain)
+        weight += [PLAIN_WEIGHT / len(seen.plain)] * len(seen.plain)
     counts = Counter(name for row in rows for name in row)
     names = sorted(name for name, count in counts.items() if count >= LEAST_WINDOWS)
     model = LogisticRegression(C=C_FINDER, max_iter=500)

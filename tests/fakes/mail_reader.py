@@ -25,6 +25,7 @@ class StepClock:
         self.waits = 0
 
     def now(self) -> datetime:
+        self._now += timedelta(microseconds=1)  # as on a real machine, no two readings are the same
         return self._now
 
     def monotonic(self) -> float:

@@ -113,6 +113,7 @@ class Fleet:
     every_s: int
     seed: int = 7
     pids: list[int] = field(default_factory=list)
+    paused: list[int] = field(default_factory=list)
     done: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
@@ -139,19 +140,15 @@ class Fleet:
             os.kill(pid, signal.SIGSTOP)
             threading.Timer(LEASE.total_seconds() * 1.6, os.kill, (pid, signal.SIGCONT)).start()
             self.pids.remove(pid)
-            self._paused.append(pid)
+            self.paused.append(pid)
             self.done["paused"] += 1
 
     def end(self) -> list[int]:
         """SIGTERM to all; their exit statuses."""
-        for pid in (*self.pids, *self._paused):
+        for pid in (*self.pids, *self.paused):
             os.kill(pid, signal.SIGCONT)
             os.kill(pid, signal.SIGTERM)
-        return [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in (*self.pids, *self._paused)]
-
-    @property
-    def _paused(self) -> list[int]:
-        return self.__dict__.setdefault("_paused_pids", [])
+        return [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in (*self.pids, *self.paused)]
 
 
 _WRITE = re.compile(

@@ -11,14 +11,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from fakes.mail_reader import MailWorld, StepClock
 from triage.agent.policy import Policy, PolicyKeys, policy_of
 from triage.agent.result import Result, RunView
 from triage.agent.tool import MailTool, Surroundings
 from triage.config.values import Context
 from triage.ledger import open_ledger
 from triage.ledger.ledger import SqlLedger
-
-from fakes.mail_reader import MailWorld, StepClock
 
 SUBJECT = "Confirm your account"
 LINK = "https://app.acme.example/verify/tok-7f3a9c"

@@ -24,6 +24,16 @@ from triage.domain.mail import PreparedMail
 from triage.policy.judge import Policy, judge, judge_outage
 
 
+class _Purse:
+    """What one command has spent, so that the day's cap bounds it; the daemon's own spending is not looked at."""
+
+    def __init__(self) -> None:
+        self.usd = 0.0
+
+    def spent(self) -> float:
+        return self.usd
+
+
 class _ForgetfulBreakers:
     """Breakers of one command: a try from the command line must not stop the daemon from asking."""
 
@@ -42,10 +52,16 @@ class Bench:
     """What decides mail outside a run: nothing is recorded, no mailbox is touched."""
 
     app: App
+    account: AccountSettings | None  # None: the defaults, without any configuration
     question: Question
     policy: Policy
     chain: Chain
     decision: DecisionSettings
+    purse: _Purse
+
+    def close(self) -> None:
+        self.chain.close()
+        self.app.close()
 
     @property
     def categories(self) -> CategorySet:
@@ -61,8 +77,9 @@ class Bench:
             stop=threading.Event(),
             on_rulings=told.update,
         )
-        verdict = judge(told[1], mail, self.policy)
-        return told[1], verdict or judge_outage(self.policy, told[1].reason)
+        ruling = told[1]
+        self.purse.usd += ruling.cost_usd
+        return ruling, judge(ruling, mail, self.policy) or judge_outage(self.policy, ruling.reason)
 
     def decide(self, mail: PreparedMail) -> tuple[Answer | None, bool]:
         """The answer, and whether the mail would leave the inbox."""
@@ -78,16 +95,24 @@ def bench(config: str | None, account: str | None) -> Bench:
     app = App(_settings(config))
     settings = parts.one_account(app, account)
     decision = app.settings.decision
+    purse = _Purse()
     chain = Chain(
         app.links(),
         clock=app.clock,
         breakers=_ForgetfulBreakers(),
-        spend=SpendGuard(lambda: 0.0, decision.spend_cap_usd_per_day),
+        spend=SpendGuard(purse.spent, decision.spend_cap_usd_per_day),
         concurrency=decision.concurrency,
         message_deadline_s=decision.deadline_s,
     )
-    question = build_question(settings.categories, decision.offer_none)
-    return Bench(app, question, app.policy(settings), chain, decision)
+    return Bench(
+        app=app,
+        account=settings if app.settings.ledger else None,
+        question=build_question(settings.categories, decision.offer_none),
+        policy=app.policy(settings),
+        chain=chain,
+        decision=decision,
+        purse=purse,
+    )
 
 
 def read_input(file: str) -> bytes:

@@ -13,15 +13,14 @@ from rich.table import Table
 from rich.text import Text
 
 from triage.domain.errors import ConfigError
-from triage.domain.mail import PreparedMail
-from triage.report.evaluation import Decide, Evaluation, Figures, Judged, evaluate, judge_all
+from triage.report.evaluation import Decide, Evaluation, Figures, Judged, Prepare, evaluate, judge_all
 from triage.report.labelled_mail import LabelledMail, read_labelled
 from triage.report.reliability_svg import reliability_svg
 
 
 def run_evaluation(
     data: Path,
-    prepare: Callable[[bytes], PreparedMail],
+    prepare: Prepare,
     decide: Decide,
     *,
     floor: float,
@@ -43,7 +42,7 @@ def run_evaluation(
 
 def evaluate_mails(
     mails: Iterator[LabelledMail],
-    prepare: Callable[[bytes], PreparedMail],
+    prepare: Prepare,
     decide: Decide,
     *,
     floor: float,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from triage.domain.correction import Correction
 from triage.domain.record import DecisionRecord, Run, StepRecord
 from triage.report.text import stamp as stamp
 
@@ -84,4 +85,15 @@ def decision_json(decision: DecisionRecord, *, parent: str = "Triage") -> dict[s
         "archived_at": stamp(decision.archived_at),
         "closed_reason": decision.closed_reason,
         "recovered_by": decision.recovered_by,
+    }
+
+
+def correction_json(correction: Correction) -> dict[str, Any]:
+    """What was found about a decision afterwards."""
+    return {
+        "decision": correction.decision_id,
+        "kind": correction.kind.value,
+        "from": correction.from_label,
+        "to": correction.to_label,
+        "at": stamp(correction.at),
     }

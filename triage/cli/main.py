@@ -216,9 +216,14 @@ def classify(
 
 @app.command("eval")
 def evaluate(
-    data: Annotated[str, typer.Argument(metavar="DATA", help="Labelled mail: .jsonl[.gz].")],
+    data: Annotated[
+        str | None, typer.Argument(metavar="DATA", help="Labelled mail: .jsonl[.gz], or a folder CATEGORY/*.eml.")
+    ] = None,
     config: Config = None,
     account: Account = None,
+    from_mailbox: Annotated[
+        bool, typer.Option("--from-mailbox", help="Measure on labels that people confirmed in the mailbox.")
+    ] = False,
     predictions: Annotated[Path | None, typer.Option("--predictions", help="Write one prediction a line.")] = None,
     plot: Annotated[Path | None, typer.Option("--plot", help="Write a reliability plot (SVG).")] = None,
     as_json: AsJson = False,
@@ -226,7 +231,9 @@ def evaluate(
     """Measure the configured decision models on labelled mail."""
     from triage.cli.evaluate_data import evaluate_command
 
-    return evaluate_command(data, config, account, predictions=predictions, plot=plot, as_json=as_json)
+    return evaluate_command(
+        data, config, account, from_mailbox=from_mailbox, predictions=predictions, plot=plot, as_json=as_json
+    )
 
 
 @app.command()
@@ -292,3 +299,53 @@ def undo(
     from triage.cli.undo import undo_command
 
     return undo_command(config, run_id, message=message, dry_run=dry_run, as_json=as_json)
+
+
+@app.command()
+def export(
+    config: Config = None,
+    account: Account = None,
+    since: Since = "30d",
+    form: Annotated[str, typer.Option("--format", metavar="FORMAT", help="jsonl or csv.")] = "jsonl",
+) -> int:
+    """Write every decision of a period to stdout."""
+    from triage.cli.export import export_command
+
+    return export_command(config, account, since=since, form=form)
+
+
+@app.command()
+def forget(
+    config: Config = None,
+    sender_domain: Annotated[str | None, typer.Option("--sender-domain", metavar="DOMAIN", help="A domain.")] = None,
+    message: Key = None,
+    as_json: AsJson = False,
+) -> int:
+    """Remove the records of a sender's domain or of one message. The mailbox stays as it is."""
+    from triage.cli.forget import forget_command
+
+    return forget_command(config, sender_domain=sender_domain, message=message, as_json=as_json)
+
+
+@app.command()
+def replay(
+    file: Annotated[Path, typer.Argument(metavar="CATEGORIES.yaml", help="The edited categories.")],
+    config: Config = None,
+    account: Account = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=5000, help="At most this many messages.")] = 200,
+    spend_limit: Annotated[float, typer.Option("--spend", min=0, help="Ask before spending more USD.")] = 0.10,
+    yes: Annotated[bool, typer.Option("--yes", help="Spend it without asking.")] = False,
+    as_json: AsJson = False,
+) -> int:
+    """Decide recent mail by edited categories and show what would flip. Writes nothing."""
+    from triage.cli.replay import replay_command
+
+    return replay_command(config, account, file, limit=limit, yes=yes, spend_limit=spend_limit, as_json=as_json)
+
+
+@app.command()
+def suggest(config: Config = None, account: Account = None, since: Since = "30d", as_json: AsJson = False) -> int:
+    """Turn corrections into a diff of categories.yaml, for you to review. Applies nothing."""
+    from triage.cli.suggest import suggest_command
+
+    return suggest_command(config, account, since=since, as_json=as_json)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from datetime import date
-from typing import Any, get_args
+from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -146,18 +146,21 @@ def _place(raw: tuple[int | str, ...], root: type[BaseModel]) -> tuple[Loc, type
     loc: list[int | str] = []
     model: type[BaseModel] | None = root
     inside: list[type[BaseModel]] = []
+    named = False  # the next step is a name of the operator's own, not a key
     for i, step in enumerate(raw):
         tagged = next((m for m in inside if len(inside) > 1 and step in _tags(m)), None)
         if tagged is not None:
             model, inside = tagged, []
             continue
         loc.append(step)
-        if isinstance(step, int):
+        if isinstance(step, int) or named:
+            named = False
             continue
         if i == len(raw) - 1:
             break
         field = model.model_fields.get(step) if model else None
         inside = _models_in(field.annotation) if field else []
+        named = field is not None and get_origin(field.annotation) is dict
         model = inside[0] if inside else None
     return tuple(loc), model
 

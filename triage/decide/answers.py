@@ -115,6 +115,15 @@ def count(value: object) -> int | None:
     return int(value)
 
 
+def usage(data: object) -> tuple[int | None, int | None]:
+    """Input and output tokens that a response says it took, under either of the two names in use."""
+    told = mapping(mapping(data).get("usage"))
+    return (
+        count(told.get("input_tokens", told.get("prompt_tokens"))),
+        count(told.get("output_tokens", told.get("completion_tokens"))),
+    )
+
+
 def fraction(value: object) -> float | None:
     """A number within 0..1, e.g. a provider's own confidence; None if it is not one."""
     if isinstance(value, bool) or not isinstance(value, int | float):

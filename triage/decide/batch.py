@@ -95,7 +95,7 @@ class Batch:
             result = self._ask(link, gate, mail, until)
             gate.report(result)
             if link.paid:
-                self._spend.settle(result.cost_usd if isinstance(result, Answer) else 0.0)
+                self._spend.settle(result.cost_usd)
             if isinstance(result, Answer):
                 walk.answer, walk.position = result, link.position
                 return walk
@@ -111,19 +111,23 @@ class Batch:
         provider = link.provider
         try:
             if not isinstance(provider, RemoteProvider):
-                result = provider.ask(self._question, mail, until)
-            else:
-                result = provider.ask(self._question, mail, until, self._stop)
-                if isinstance(result, Failure):
-                    remote = provider
-                    result = gate.weigh(result, lambda: remote.probe(self._question, until))
+                return _priced(link, provider.ask(self._question, mail, until))
+            result = _priced(link, provider.ask(self._question, mail, until, self._stop))
+            return result if isinstance(result, Answer) else self._weigh(link, provider, gate, result, until)
         except Exception as error:  # noqa: BLE001 - a provider's bug is one message's failure, never the batch's
             message = f"{provider.name} failed with {type(error).__name__}. Please report this."
             return Failure(provider.name, FailureKind.TRANSIENT, "internal_error", message)
-        if isinstance(result, Failure):
-            return result
-        price = link.price_of(result.model) or FREE
-        return replace(result, cost_usd=price.usd(result.input_tokens, result.output_tokens))
+
+    def _weigh(self, link: Link, provider: RemoteProvider, gate: Gate, failure: Failure, until: float) -> Failure:
+        """The failure as what it is (see `Gate.weigh`); what a probe cost is charged to the mail that needed it."""
+        probes: list[Answer | Failure] = []
+
+        def probe() -> Answer | Failure:
+            probes.append(_priced(link, provider.probe(self._question, until)))
+            return probes[-1]
+
+        weighed = gate.weigh(failure, probe)
+        return replace(weighed, cost_usd=weighed.cost_usd + sum(p.cost_usd for p in probes))
 
     def _over(self) -> bool:
         return self.halt.is_set() or bool(self._why_over())
@@ -136,3 +140,9 @@ class Batch:
     def _outage(self) -> str:
         shut = [(link, gate) for link, gate in self._doors if gate.shut]
         return " ".join(f"{link.provider.name} is not asked: {gate.state.message}" for link, gate in shut)
+
+
+def _priced(link: Link, result: Answer | Failure) -> Answer | Failure:
+    """With its cost: a server charges for an answer whether it can be used or not."""
+    price = link.price_of(result.model) or FREE
+    return replace(result, cost_usd=price.usd(result.input_tokens, result.output_tokens))

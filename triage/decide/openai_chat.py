@@ -6,7 +6,7 @@ import json
 import math
 import string
 
-from triage.decide.answers import Distribution, Unusable, check_distribution, count, mapping, model_name, sequence
+from triage.decide.answers import Distribution, Unusable, check_distribution, mapping, model_name, sequence
 from triage.decide.question import describe, mail_fields
 from triage.decide.remote import Reading
 from triage.domain.decision import Question
@@ -67,13 +67,7 @@ class OpenAIChat:
         checked = _distribution(question, alternatives)
         if isinstance(checked, Unusable):
             return checked
-        usage = mapping(mapping(data).get("usage"))
-        return Reading(
-            distribution=checked,
-            model=model_name(mapping(data).get("model"), model),
-            input_tokens=count(usage.get("prompt_tokens")),
-            output_tokens=count(usage.get("completion_tokens")),
-        )
+        return Reading(distribution=checked, model=model_name(mapping(data).get("model"), model))
 
 
 def labels(n: int) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from triage.decide.answers import Unusable, check_distribution, count, fraction, mapping, model_name, sequence
+from triage.decide.answers import Unusable, check_distribution, fraction, mapping, model_name, sequence
 from triage.decide.question import describe, mail_fields
 from triage.decide.remote import Reading
 from triage.domain.decision import Question
@@ -37,12 +37,9 @@ class OpenAIDecisions:
         checked = check_distribution(question, answer.get("choice"), _pairs(answer.get("probabilities")))
         if isinstance(checked, Unusable):
             return checked
-        usage = mapping(mapping(data).get("usage"))
         return Reading(
             distribution=checked,
             model=model_name(mapping(data).get("model"), model),
-            input_tokens=count(usage.get("input_tokens")),
-            output_tokens=count(usage.get("output_tokens")),
             provider_confidence=fraction(answer.get("confidence")),
         )
 

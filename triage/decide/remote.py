@@ -8,10 +8,10 @@ import threading
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from triage.decide.answers import Distribution, Unusable
+from triage.decide.answers import Distribution, Unusable, mapping, model_name, usage
 from triage.decide.cost import estimate_tokens
 from triage.decide.endpoint import is_private
-from triage.decide.http import HttpFailure, JsonHttp
+from triage.decide.http import HttpFailure, JsonHttp, Reply
 from triage.decide.question import NEUTRAL_MAIL, fit_question, mail_fields
 from triage.domain.decision import Answer, Failure, FailureKind, Question
 from triage.domain.mail import PreparedMail
@@ -19,12 +19,10 @@ from triage.domain.mail import PreparedMail
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a wire format reads out of a response; counts are None where the server did not tell."""
+    """What a wire format reads out of a response."""
 
     distribution: Distribution
     model: str
-    input_tokens: int | None = None
-    output_tokens: int | None = None
     provider_confidence: float | None = None
 
 
@@ -105,19 +103,17 @@ class RemoteProvider:
             return Failure(reply.provider, reply.kind, reply.code, reply.message, reply.latency_ms)
         reading = self._wire.read(self.model, fitted, reply.data)
         if isinstance(reading, Unusable):
-            return Failure(self.name, FailureKind.UNUSABLE, reading.code, reading.message, reply.latency_ms)
-        return self._answer(fitted, mail, reading, reply.latency_ms, dropped=fitted is not question)
+            return self._unusable(fitted, mail, reading, reply)
+        return self._answer(fitted, mail, reading, reply, dropped=fitted is not question)
 
     def _answer(
-        self, question: Question, mail: PreparedMail, reading: Reading, latency_ms: int, *, dropped: bool
+        self, question: Question, mail: PreparedMail, reading: Reading, reply: Reply, *, dropped: bool
     ) -> Answer:
-        question_size = sum(estimate_tokens(o.id) + estimate_tokens(o.criteria) for o in question.options)
-        question_size += estimate_tokens(question.instructions)
-        mail_size = estimate_tokens(json.dumps(mail_fields(mail), ensure_ascii=False))
+        question_size, mail_size = _sizes(question, mail)
         repaired = list(reading.distribution.repaired)
-        tokens = reading.input_tokens
-        if tokens is None:
-            tokens = question_size + mail_size
+        told, output_tokens = usage(reply.data)
+        tokens = question_size + mail_size if told is None else told
+        if told is None:
             repaired.append("tokens_estimated")
         if dropped:
             repaired.append("none_not_offered")
@@ -126,12 +122,26 @@ class RemoteProvider:
             probabilities=reading.distribution.probabilities,
             provider=self.name,
             model=reading.model,
-            latency_ms=latency_ms,
+            latency_ms=reply.latency_ms,
             input_tokens=tokens,
-            output_tokens=reading.output_tokens or 0,
+            output_tokens=output_tokens or 0,
             question_tokens=math.floor(tokens * question_size / (question_size + mail_size)),
             provider_confidence=reading.provider_confidence,
             repaired=tuple(repaired),
+        )
+
+    def _unusable(self, question: Question, mail: PreparedMail, why: Unusable, reply: Reply) -> Failure:
+        """An answer that cannot be used was paid for like any other."""
+        told, output_tokens = usage(reply.data)
+        return Failure(
+            provider=self.name,
+            kind=FailureKind.UNUSABLE,
+            code=why.code,
+            message=why.message,
+            latency_ms=reply.latency_ms,
+            model=model_name(mapping(reply.data).get("model"), self.model),
+            input_tokens=sum(_sizes(question, mail)) if told is None else told,
+            output_tokens=output_tokens or 0,
         )
 
     def _too_many(self, question: Question) -> Failure:
@@ -140,3 +150,11 @@ class RemoteProvider:
             f"{self.option_limit}. Use fewer categories or another provider."
         )
         return Failure(self.name, FailureKind.CONFIGURATION, "too_many_options", message)
+
+
+def _sizes(question: Question, mail: PreparedMail) -> tuple[int, int]:
+    """The question and the mail in estimated tokens, for servers that do not count and for the split."""
+    asked = sum(estimate_tokens(o.id) + estimate_tokens(o.criteria) for o in question.options)
+    return asked + estimate_tokens(question.instructions), estimate_tokens(
+        json.dumps(mail_fields(mail), ensure_ascii=False)
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from triage.decide.answers import Unusable, check_distribution, count, fraction, mapping, model_name
+from triage.decide.answers import Unusable, check_distribution, fraction, mapping, model_name
 from triage.decide.question import describe, mail_fields
 from triage.decide.remote import Reading
 from triage.domain.decision import Question
@@ -33,11 +33,8 @@ class SystemOne:
         checked = check_distribution(question, answer.get("choice"), answer.get("probabilities"))
         if isinstance(checked, Unusable):
             return checked
-        usage = mapping(mapping(data).get("usage"))
         return Reading(
             distribution=checked,
             model=model_name(mapping(data).get("model"), model),
-            input_tokens=count(usage.get("input_tokens")),
-            output_tokens=count(usage.get("output_tokens")),
             provider_confidence=fraction(answer.get("confidence")),
         )

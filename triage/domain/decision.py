@@ -80,13 +80,21 @@ class FailureKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """One provider's failed try: kind, a short code, and a sentence for a person (no mail text, no secret)."""
+    """One provider's failed try: kind, a short code, and a sentence for a person (no mail text, no secret).
+
+    Tokens and cost are of what was paid for all the same: an answer that cannot be used, a probe. `model` is the model
+    as served, "" if nobody answered.
+    """
 
     provider: str
     kind: FailureKind
     code: str
     message: str
     latency_ms: int = 0
+    model: str = ""
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +109,11 @@ class Ruling:
     failures: tuple[Failure, ...] = ()
     asked: bool = True
     reason: str = ""
+
+    @property
+    def cost_usd(self) -> float:
+        """What asking about this message cost, the answers that could not be used included."""
+        return sum(f.cost_usd for f in self.failures) + (self.answer.cost_usd if self.answer else 0.0)
 
 
 @dataclass(frozen=True, slots=True)

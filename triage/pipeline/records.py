@@ -62,7 +62,7 @@ def decision_record(
         input_tokens=answer.input_tokens if answer else 0,
         output_tokens=answer.output_tokens if answer else 0,
         question_tokens=answer.question_tokens if answer else 0,
-        cost_usd=answer.cost_usd if answer else 0.0,
+        cost_usd=ruling.cost_usd if ruling else 0.0,
         inherited_from=ancestor.message_key if ancestor else None,
         inherited_rule=ancestor.rule if ancestor else None,
         inherited_source=ancestor.source if ancestor else None,

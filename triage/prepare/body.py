@@ -35,7 +35,7 @@ _WORD = re.compile(r"\w{3,}")
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """The text of one body and what was found and removed on the way."""
+    """The text of one body and what was found and removed on the way; `bare` as in quotes.Trimmed."""
 
     text: str = ""
     links: tuple[str, ...] = ()
@@ -44,6 +44,7 @@ class Words:
     html_chars: int = 0
     images: int = 0
     quoted_lines: int = 0
+    bare: bool = False
     warnings: frozenset[str] = field(default_factory=frozenset)
 
 
@@ -83,6 +84,7 @@ def read_body(body: Body, texts: Mapping[str, PartBytes], subject: str) -> Words
         html_chars=html_chars,
         images=plain.images + html.images,
         quoted_lines=chosen.quoted_lines,
+        bare=chosen.bare,
         warnings=frozenset(warnings) | chosen.warnings,
     )
 
@@ -108,6 +110,7 @@ def _from_html(rendered: Rendered, subject: str) -> Words:
         hidden_chars=rendered.hidden_chars + smuggled,
         images=rendered.images,
         quoted_lines=words.quoted_lines,
+        bare=words.bare,
         warnings=words.warnings,
     )
 
@@ -118,7 +121,9 @@ def _words(text: str, subject: str) -> Words:
     bare, encrypted = without_armour(trimmed.text)
     unlinked = remove_links(bare)
     warnings = frozenset({"encrypted"}) if encrypted else frozenset()
-    return Words(tidy(unlinked.text), unlinked.links, quoted_lines=trimmed.quoted_lines, warnings=warnings)
+    return Words(
+        tidy(unlinked.text), unlinked.links, quoted_lines=trimmed.quoted_lines, bare=trimmed.bare, warnings=warnings
+    )
 
 
 def _better(plain: Words, html: Words, *, cut: bool) -> tuple[Words, bool]:

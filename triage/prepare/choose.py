@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from triage.domain.mail import Part
 
@@ -16,6 +16,7 @@ PLAIN_CAP = 32 * 1024
 HTML_CAP = 64 * 1024
 """Octets of text; an encoded part may have as many more as base64 with its line ends adds."""
 
+EMPTY = 5
 TINY = 256
 STUB_RATIO = 16
 SMALL_HTML = 8 * 1024
@@ -67,6 +68,11 @@ def bodies(structure: Part) -> tuple[Body, ...]:
             calendar.append(Body(plain=part, kind="calendar"))
         if _is_file(part, around) or _is_aside(part, around):
             continue
+        wrapper = around[-1].encoding if around and around[-1].type == "message" else ""
+        if wrapper.startswith(("base64", "quoted")) and part.encoding in ("7bit", "8bit"):
+            part = replace(
+                part, encoding=wrapper
+            )  # against RFC 2046, 5.2.1: the attached message as a whole is encoded
         html = part.subtype in _HTML
         if not html and part.subtype not in _PLAIN:
             continue
@@ -81,12 +87,17 @@ def bodies(structure: Part) -> tuple[Body, ...]:
             target.append(body)
         else:
             before = target[place]
-            target[place] = Body(before.plain or body.plain, body.html or before.html, before.kind)
+            target[place] = Body(_fuller(before.plain, body.plain), body.html or before.html, before.kind)
     found = own or named
     speaks = sum(b.size for b in found)
     if speaks < TINY:
         found = [*found, *calendar[:1], *attached[:1]]
     return tuple(found[:MAX_BODIES])
+
+
+def _fuller(one: Part | None, other: Part | None) -> Part | None:
+    """The first of two alternatives that has anything in it."""
+    return other if one is None or (other is not None and one.size < EMPTY <= other.size) else one
 
 
 def choose_parts(structure: Part) -> tuple[tuple[Part, int], ...]:

@@ -14,6 +14,8 @@ from triage.prepare.style import BLACK, NO_EFFECT, WHITE, Colour, Effect, Sheet,
 MAX_CHARS = 100_000
 MAX_NODES = 150_000
 MAX_LINKS = 2_000
+MAX_PICKS = 300_000
+"""Nodes times selectors that the tree is searched for."""
 
 _BLOCK = frozenset({
     "address", "article", "aside", "blockquote", "body", "br", "caption", "center", "dd", "details", "dialog", "dir",
@@ -123,14 +125,14 @@ def _render(html: str) -> Rendered:
     first = tree.root
     while first is not None and first.prev is not None:
         first = first.prev  # comments may stand before the document
-    _walk(first, sheet, _picked(tree, sheet), page)
+    _walk(first, sheet, _picked(tree, sheet, MAX_PICKS // (html.count("<") or 1)), page)
     return Rendered(page.text(), page.hidden, tuple(page.links), page.images)
 
 
-def _picked(tree: LexborHTMLParser, sheet: Sheet) -> dict[int, tuple[int, ...]]:
+def _picked(tree: LexborHTMLParser, sheet: Sheet, limit: int) -> dict[int, tuple[int, ...]]:
     """Which rules of `sheet.picked` hold for which nodes. A selector that the library cannot read holds for none."""
     picked: dict[int, tuple[int, ...]] = {}
-    for n, (selector, _) in enumerate(sheet.picked):
+    for n, (selector, _) in enumerate(sheet.picked[:limit]):
         try:
             nodes = tree.css(selector)
         except SelectolaxError:

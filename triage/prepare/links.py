@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from unicodedata import normalize
 
 _CJK = "\u2e80-\u303f\u3040-\u33ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef"
 _URL_CHAR = rf"[^\s<>\"“”„«»{_CJK}]"
@@ -16,18 +17,28 @@ _SCHEME = (
     r"(?i:(?:https?|hxxps?|ftps?|sftp|file|webcal|tg|slack|msteams|zoommtg|whatsapp|skype|market|itms(?:-apps)?|intent"
     r"|android-app|git|ssh|svn|ldap|ws|wss|rtsp|s3|ipfs|chrome|about|nntp|irc|smb|app|cid)"
     r"(?::|\[:\]|&#58;|%3A)(?://?|\\\\|%2F%2F)/?|mailto:|data:[a-z]+/|cid:|javascript:|tel:\+?\d|sms:\+?\d|callto:"
-    r"|bitcoin:|magnet:\?|urn:[a-z]+:|geo:-?\d|xmpp:|[a-z][a-z0-9+.-]{1,20}://)"
+    r"|bitcoin:|magnet:\?|urn:[a-z]+:|geo:-?\d|xmpp:|(?![a-z0-9+.-]{1,20}https?:/)[a-z][a-z0-9+.-]{1,20}://)"
 )
-_TLD = (
-    r"(?i:com|org|net|edu|gov|mil|int|info|biz|name|pro|app|dev|page|shop|store|site|online|club|xyz|top|live|link|click"
-    r"|cloud|email|news|media|world|today|tech|agency|digital|io|co|me|tv|ly|gl|gg|ai|to|be|am|fm|im|is|in|us|uk|ca|au"
-    r"|nz|ie|de|at|ch|fr|es|it|pt|br|mx|ar|cl|pe|nl|lu|dk|se|no|fi|ru|ua|by|kz|cz|sk|hu|ro|bg|gr|tr|il|jp|cn|tw|hk|kr"
-    r"|sg|my|th|vn|id|ph|za|eu|asia|lat|cat|example|test|invalid|local|onion)"
+_TLDS = (
+    "com org net edu gov mil int info biz name pro app dev page shop store site online club xyz top live link click"
+    " cloud email news media world today tech agency digital software rocks watch bank museum travel jobs mobi aero"
+    " coop group company solutions services support team works zone space website fun icu vip wiki blog art design"
+    " studio systems network academy care city community finance health help house life ltd market marketing one photos"
+    " social technology tools training video ninja guru win loan stream download review cam global center events"
+    " expert express fund games gold guide land legal money plus press sale school show style tips tours trade wtf"
+    " io co me tv ly gl gg ai to be am fm im is in us uk ca au nz ie de at ch li fr es it pt br mx ar cl pe uy ve ec bo"
+    " nl lu dk se no fi ee lv lt pl ru su ua by kz cz sk hu ro bg gr tr il jp cn tw hk kr sg my th vn id ph za eu asia"
+    " lat cat rs hr ba mk al ge az uz ma tn eg ng ke gh sa ae qa kw ir pk lk np bd cc ms ws la vc gd gs st cx mu ga cf"
+    " ml tk gq nu ky bz pw ac ag as ad cm cr cu do gt hn ni pa py sv pr tt mc mt cy re"
+    " example test invalid local onion"
 )
+_TLD = f"(?:{'|'.join(_TLDS.split())}|{'|'.join(_TLDS.upper().split())})"
+"""In one case: `maybe.In/out` is two sentences."""
 _HOST = (
     rf"(?<![a-zA-Z0-9_@.\\/-])(?:[a-zA-Z0-9][a-zA-Z0-9-]{{0,61}}\.){{1,6}}"
-    rf"{_TLD}(?::\d{{1,5}})?(?:/{_URL_CHAR}+|\?{_URL_CHAR}+|/(?!\w))"
+    rf"{_TLD}(?::\d{{1,5}})?(?:/{_URL_CHAR}+|[?#]{_URL_CHAR}+|/(?!\w))"
 )
+_CJK_HOST = rf"(?:(?=[{_CJK}])[\w.-]{{2,80}}(?=/))?"
 _SCHEMELESS = rf"(?<![\w:/])//(?:[a-zA-Z0-9-]{{1,63}}\.){{1,5}}{_TLD}\b"
 
 _MARKDOWN = re.compile(
@@ -40,9 +51,11 @@ _LABELLED_ANGLE = re.compile(rf"<{_SCHEME}[^\s<>|]*\|([^<>\n]{{0,300}})>")
 _ANGLE = re.compile(rf"<\s*(?:(?i:URL):\s*)?(?:{_SCHEME}|(?i:www)\.)[^\s<>]*+(?:\s*\n[> ]*[^\s<>]++){{0,60}}\s*>")
 _IMAGE_MARK = re.compile(r"\[(?:cid|image):[^\]\n]{0,300}\]", re.I)
 _BARE = re.compile(
-    rf"(?:{_SCHEME}{_URL_CHAR}*|(?<![a-zA-Z0-9_@.-])(?i:www)\d?\.{_URL_CHAR}{{3,}}|{_HOST}|{_SCHEMELESS}{_URL_CHAR}*)"
+    rf"(?:{_SCHEME}{_CJK_HOST}{_URL_CHAR}*|(?<![a-zA-Z0-9_@.-])(?i:www)\d?\.{_URL_CHAR}{{3,}}"
+    rf"|{_HOST}|{_SCHEMELESS}{_URL_CHAR}*)"
 )
-_ANCHOR = re.compile(r"[:/\\?]|[wW]{3}|%3[aA]")
+_FULL_WIDTH = re.compile("[！-～]{3,20}：／／[！-～!-~]+")
+_ANCHOR = re.compile(r"[:/\\?#]|[wW]{3}|%3[aA]")
 """What every link has in it; only the words around one of these are looked at."""
 _TOKEN_END = re.compile(r"\s|\Z")
 _TRAILING = ".,;:!?'*_~`’…|"
@@ -55,6 +68,8 @@ _FOOTNOTE = re.compile(r"\W{0,20}\[?\d{1,3}[\].):]{0,3}(?!\w)")
 _LETTER = re.compile(r"[^\W_]")
 _WRAPPED = re.compile(r"\n[> ]*([^\s<>]{8,})[ \t]*(?=\n|\Z)")
 _URL_LIKE = re.compile(r"[/=&%?_#+~]|\d[a-z]|[a-z]\d|[a-z][A-Z]")
+_REFERENCE = re.compile(r"[A-Z]{0,12}(?:[/.-]?\d{1,12})+")
+"""A date or a reference number below a link is no part of it."""
 _HOST_OF = re.compile(r"(?:[a-z][a-z0-9+.-]*:)?/{0,3}(?:[^/@?#\s]*@)?(\[[0-9a-f:.]+\]|[^/:?#\s\\]+)", re.I)
 _IPV4 = re.compile(r"\d{1,3}(?:\.\d{1,3}){3}|\d{8,10}|0x[0-9a-f]{8}", re.I)
 
@@ -80,8 +95,11 @@ def remove_links(text: str) -> Unlinked:
         return f"{found.group(found.lastindex or 0)}{_MARK}"
 
     text = text.replace(_MARK, "")
+    if "：／／" in text:
+        text = _FULL_WIDTH.sub(lambda m: normalize("NFKC", m.group()), text)
     if "[" in text:
         text = _ORG.sub(keep_words, _MARKDOWN.sub(keep_words, text))
+        text = _MARKDOWN.sub(keep_words, text) if "](" in text else text  # the link around an image
         text = _BBCODE.sub(lambda m: _MARK if "=" not in m.group(0) else take(m), text)
         text = _IMAGE_MARK.sub(_MARK, text)
     if "<" in text:
@@ -115,6 +133,8 @@ def _remove_bare(text: str, links: list[str]) -> str:
 def _trimmed(url: str) -> str:
     """A URL without the punctuation of its sentence; a closing bracket belongs to it only if it opened there."""
     url = url.partition("](")[0].partition("][")[0]
+    before = url.partition("}{")[0]
+    url = url if "{" in before else before
     surplus = {close: url.count(close) - url.count(start) for close, start in _PAIRS.items()}
     end = len(url)
     while end:
@@ -136,7 +156,7 @@ def _wrapped_end(text: str, stop: int) -> int:
         if found is None:
             return stop
         token = found.group(1)
-        if not _URL_LIKE.search(token) or _BARE.match(token):
+        if not _URL_LIKE.search(token) or _REFERENCE.fullmatch(token) or _BARE.match(token):
             return stop
         stop = found.start(1) + len(_trimmed(token))
         if stop < found.end(1):

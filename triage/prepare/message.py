@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from triage.domain.mail import MailSource, PartBytes
 from triage.prepare.choose import choose_parts
+from triage.prepare.headers import MAX_BLOCK
 from triage.prepare.mime import split_message
 
 
@@ -12,6 +13,8 @@ def read_message(raw: bytes) -> MailSource:
 
     Never raises; costs what the text parts cost, however large the message is.
     """
+    if b"\r" in raw[:2000] and b"\n" not in raw[:MAX_BLOCK]:
+        raw = raw.replace(b"\r", b"\n")  # line ends of an old Macintosh
     message = split_message(raw)
     texts: list[PartBytes] = []
     for part, cap in choose_parts(message.structure):

@@ -18,7 +18,8 @@ MAX_DEPTH = 20
 MAX_PARTS = 200
 MAX_DELIMITERS = 20_000
 
-_BLANK_LINE = re.compile(rb"\r?\n[ \t]*\r?\n|\r\r")
+_BLANK_LINE = re.compile(rb"\r?\n(?:\r?\n|[ \t]+\r?\n(?![ \t]+[^\s]|[!-9;-~]{1,100}:))|\r\r")
+"""A line of blanks ends a header block unless the block goes on behind it."""
 _LEADING = re.compile(rb"(?:\xef\xbb\xbf)?(?:[ \t]*\r?\n)*")
 _FIELD_LINE = re.compile(rb"(?:>?From |[!-9;-~]{1,100}[ \t]*:)")
 _TYPE = re.compile(r"([a-z0-9!#$&^_.+-]{1,60})\s*/\s*([a-z0-9!#$&^_.+-]{1,80})")
@@ -75,7 +76,7 @@ class _Splitter:
         self.parts += 1
         mime_type, params = parse_parameters(fields.first("content-type"))
         found = _TYPE.match(mime_type)
-        main, sub = found.groups() if found else default.split("/")
+        main, sub = found.groups() if found else ("text/html" if mime_type == "html" else default).split("/")
         disposition, extra = parse_parameters(fields.first("content-disposition"))
         node = Part(
             path=path,
@@ -91,6 +92,8 @@ class _Splitter:
             children = self._children(node, start, end, depth)
             if children:
                 return replace(node, children=children)
+            if not self.raw[start : min(end, start + 1000)].strip():
+                return node
             node = replace(node, type="text", subtype="plain")  # no delimiter anywhere: what is there is text
         return node if main == "multipart" and depth >= MAX_DEPTH else self._leaf(node, start, end, depth)
 
@@ -135,8 +138,9 @@ class _Splitter:
             if at < 0 or len(regions) > MAX_PARTS:
                 break
             after = at + len(delimiter)
-            closing = raw[after : after + 2] == b"--"
-            tail = raw[after + 2 * closing : min(end, after + 200)].lstrip(b" \t")
+            tail = raw[after : min(end, after + 200)].lstrip(b" \t")
+            closing = tail.startswith(b"--")
+            tail = tail[2 * closing :].lstrip(b" \t")
             if (at > start and raw[at - 1] not in b"\r\n") or (tail and tail[0] not in b"\r\n"):
                 at += 1
                 continue

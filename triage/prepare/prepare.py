@@ -88,7 +88,7 @@ def _all_words(found: tuple[Body, ...], texts: Mapping[str, PartBytes], subject:
     """The words of the message's own bodies; of a calendar or an attached message only if it has none of its own."""
     words: list[Words] = []
     for body in found:
-        if body.kind != "own" and any(w.text for w in words):
+        if body.kind != "own" and any(w.text and not w.bare for w in words):
             continue
         read = read_body(body, texts, subject)
         if body.kind == "attached" and read.text:

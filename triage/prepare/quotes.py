@@ -21,6 +21,8 @@ _ATTRIBUTION = re.compile(
     r"|\d{4}[-/.]\d{1,2}[-/.]\d{1,2}.{0,200}(?:<|@).{0,200}:\s*\Z",
     re.I | re.S,
 )
+_UNDATED = re.compile(rf"(?:On|Am|Le|El|Il|Em|Op|Den)\b.{{2,100}}{_WROTE}\s*[:：]", re.I)
+"""Good enough right above a quote."""
 _SPLIT_ATTRIBUTION = re.compile(r"(?:On|Am|Le|El|Il|Em|Op|Den|Dnia|W|Dne|Pe)\s.{5}|\d{4}[-/.]\d|.{0,120}<", re.I)
 _ORIGINAL = re.compile(
     r"[-_=*\s]{2,}\s*(?:Original Message|Original-Nachricht|Ursprüngliche Nachricht|Mensaje original|Message d'origine"
@@ -38,19 +40,35 @@ _FORWARD = re.compile(
 )
 _FORWARD_SUBJECT = re.compile(r"\s*(?:\[[^\]]{1,40}\]\s*)?(?:fwd?|wg|rv|reenv|tr|enc|i|doorst|vs|pd|weiterl)\s*:", re.I)
 _HEADER_FROM = re.compile(r"[*>\s]*(?:From|Von|De|Da|Van|Från|Fra|Od|От|发件人|差出人)\s*\*?\s*[:：]\s*\*?\s*\S", re.I)
-_HEADER_OTHER = re.compile(
-    r"[*>\s]*(?:Sent|Date|To|Cc|Subject|Gesendet|Datum|An|Betreff|Enviado(?: el)?|Fecha|Para|Asunto"
-    r"|Envoyé|À|Objet|Inviato"
-    r"|Data|A|Oggetto|Assunto|Verzonden|Aan|Onderwerp|Skickat|Till|Ämne|Sendt|Til|Emne|Отправлено|Дата|Кому|Тема"
-    r"|发送时间|收件人|主题|日期)\s*\*?\s*[:：]",
+_HEADER_SENT = re.compile(
+    r"[*>\s]*(?:Sent|Gesendet|Enviad[oa](?: el| em)?|Envoyé|Inviato|Verzonden|Skickat|Sendt|Отправлено"
+    r"|发送时间|送信日時)\s*\*?\s*[:：]",
     re.I,
+)
+_HEADER_TO = re.compile(
+    r"[*>\s]*(?:To|An|Para|À|A|Aan|Till|Til|Do|Кому|收件人|宛先)\s*\*?\s*[:：]",
+    re.I,
+)
+_HEADER_OTHER = re.compile(
+    r"[*>\s]*(?:Date|Cc|Subject|Datum|Betreff|Fecha|Asunto|Objet|Data|Oggetto|Assunto|Onderwerp|Ämne|Emne|Temat"
+    r"|Дата|Тема|主题|日期|件名)\s*\*?\s*[:：]",
+    re.I,
+)
+_REPLY_SUBJECT = re.compile(
+    r"\s*(?:\[[^\]]{1,40}\]\s*)?(?:re|aw|sv|antw|ref|rif|odp|vs|ynt|回复|答复|返信|ответ)\s?(?:\[\d+\])?\s*[:：]", re.I
 )
 _SEPARATOR = re.compile(r"\s*[_-]{10,}\s*\Z")
 _SIGNATURE = re.compile(r"--[ \t]*\Z")
 _LIST_FOOTER = re.compile(r"\s*(?:_{20,}|-{20,}|={20,}|~{20,})\s*\Z")
-_LIST_WORDS = re.compile(r"mailing list|unsubscribe|listinfo|lista de correo|abmelden|désabonner|mailman", re.I)
+_LIST_WORDS = re.compile(
+    r"mailing list\b\s*(?:[-:,<(]|$)|^\s*(?:to )?unsubscribe\b|listinfo|lista de correo\s*(?:[-:,<(]|$)|abmelden"
+    r"|désabonner|mailman|you (?:are receiv|receiv)",
+    re.I | re.M,
+)
 _SENT_FROM = re.compile(
-    r"\s*(?:Sent from (?:my|Mail|Outlook|Yahoo|Samsung|a )|Get Outlook for|Von meinem \w+ gesendet"
+    r"\s*(?:Sent from my (?:i(?:Phone|Pad|Pod)|Mac|Android|Galaxy|BlackBerry|Samsung|Pixel|Huawei|Xiaomi|Windows"
+    r"|mobile|cell|phone|smart|tablet|Verizon|T-Mobile|\w+\Z)|Sent from (?:Mail|Outlook|Yahoo|Samsung|Proton|a )"
+    r"|Sent with Proton|Get Outlook for|Von meinem \w+ gesendet"
     r"|Gesendet von|Enviado desde"
     r"|Envoyé de(?:puis)? mon|Inviato da|Enviado do meu|Verzonden vanaf|Отправлено (?:с|из)).{0,60}\Z",
     re.I,
@@ -63,28 +81,32 @@ _MAX_SIGNATURE_CHARS = 900
 
 @dataclass(frozen=True, slots=True)
 class Trimmed:
-    """A text without its history; `quoted_lines` counts what was quoted, kept or not."""
+    """A text without its history; `quoted_lines` counts what was quoted, kept or not.
+
+    `bare`: there is nothing but history or a signature, which therefore stayed.
+    """
 
     text: str
     quoted_lines: int = 0
+    bare: bool = False
 
 
 def trim(text: str, subject: str = "") -> Trimmed:
     """Take quoted history and signatures out of a text with LF line ends. Never leaves nothing of something."""
     lines = text.split("\n")
     quoted = sum(1 for line in lines if _is_quote(line))
-    forwarded = _FORWARD_SUBJECT.match(subject) is not None
-    kept = _cut_history(lines, forwarded)
+    kept = _cut_history(lines, subject)
     kept = _drop_quotes(kept)
     if not any(line.strip() for line in kept):
         kept = [_unquote(line) for line in lines]
-        return Trimmed("\n".join(_cut_signature(kept) or kept), quoted)
+        return Trimmed("\n".join(_cut_signature(kept) or kept), quoted, bare=True)
     signed = _cut_signature(kept)
-    if any(line.strip() for line in signed):
+    bare = not any(line.strip() for line in signed)
+    if not bare:
         kept = signed
     last = len(kept) - 12
     unsigned = [line for n, line in enumerate(kept) if n < last or not _SENT_FROM.match(line[:_MAX_MARKER])]
-    return Trimmed("\n".join(unsigned if any(map(str.strip, unsigned)) else kept), quoted)
+    return Trimmed("\n".join(unsigned if any(map(str.strip, unsigned)) else kept), quoted, bare)
 
 
 def _may_be_marker(line: str) -> bool:
@@ -101,9 +123,11 @@ def _unquote(line: str) -> str:
     return re.sub(r"^\s*(?:>\s?)+", "", line) if _is_quote(line) else line
 
 
-def _cut_history(lines: list[str], forwarded: bool) -> list[str]:
+def _cut_history(lines: list[str], subject: str) -> list[str]:
     """Cut at a marker below which all is old, if something new stands above it."""
     written = False
+    forwarded = _FORWARD_SUBJECT.match(subject) is not None
+    reply = _REPLY_SUBJECT.match(subject) is not None
     for n, line in enumerate(lines):
         bare = line.lstrip()
         if not bare or _is_quote(line):
@@ -113,7 +137,7 @@ def _cut_history(lines: list[str], forwarded: bool) -> list[str]:
             continue  # no marker looks like this
         if _FORWARD.match(line):
             return lines
-        if written and not forwarded and (_ORIGINAL.match(line) or _is_header_block(lines, n)):
+        if written and not forwarded and (_ORIGINAL.match(line) or _is_header_block(lines, n, reply=reply)):
             above = lines[:n]
             while above and (not above[-1].strip() or _SEPARATOR.match(above[-1][:_MAX_MARKER])):
                 above.pop()
@@ -125,11 +149,19 @@ def _cut_history(lines: list[str], forwarded: bool) -> list[str]:
     return lines
 
 
-def _is_header_block(lines: list[str], n: int) -> bool:
-    """Outlook's way of quoting: From, then at least two more fields of a header within the next lines."""
+def _is_header_block(lines: list[str], n: int, *, reply: bool) -> bool:
+    """Outlook's way of quoting: From, then at least two more fields of a header within the next lines.
+
+    A form has such fields too (From: Berlin, To: Paris): outside a reply, Sent or a sender's address must show that
+    these are a mail's.
+    """
     if not _HEADER_FROM.match(lines[n]):
         return False
-    return sum(1 for line in lines[n + 1 : n + 8] if _HEADER_OTHER.match(line[:_MAX_MARKER])) >= 2
+    below = [line[:_MAX_MARKER] for line in lines[n + 1 : n + 8]]
+    sent, to = any(map(_HEADER_SENT.match, below)), any(map(_HEADER_TO.match, below))
+    if sent + to + sum(1 for line in below if _HEADER_OTHER.match(line)) < 2:
+        return False
+    return reply or sent or (to and "@" in lines[n])
 
 
 def _attribution_size(lines: list[str], n: int) -> int:
@@ -188,7 +220,7 @@ def _drop_attribution(kept: list[str]) -> None:
         if not kept[end - size].strip() or len(kept[end - size]) > _MAX_MARKER:
             return
         joined = " ".join(line.strip() for line in kept[end - size : end])
-        if _ATTRIBUTION.match(joined):
+        if _ATTRIBUTION.match(joined) or _UNDATED.fullmatch(joined):
             del kept[end - size :]
             return
 
@@ -214,6 +246,6 @@ def _cut_footer(lines: list[str]) -> list[str]:
     for n in range(len(lines) - 1, max(-1, len(lines) - 40), -1):
         if lines[n][:1] in ("_", "-", "=", "~", " ") and _LIST_FOOTER.match(lines[n][:_MAX_MARKER]):
             below = [x for x in lines[n + 1 :] if x.strip()]
-            if 0 < len(below) <= 8 and _LIST_WORDS.search("\n".join(below)):
+            if 0 < len(below) <= 8 and _LIST_WORDS.search("\n".join(below[:2])):
                 return lines[:n]
     return lines

@@ -52,6 +52,8 @@ _NO_AREA = re.compile(r"rect\((?:0000|1111)|inset\((?:50|100)%|(?:circle|ellipse
 _HEX = re.compile(r"#?([0-9a-f]{8}|[0-9a-f]{6}|[0-9a-f]{3,4})")
 _FUNCTION = re.compile(r"(rgb|hsl)a?\(\s*([\d.]+%?)(?:deg)?[\s,]+([\d.]+%?)[\s,]+([\d.]+%?)(?:[\s,/]+([\d.]+%?))?")
 _COLOUR_WORD = re.compile(r"#[0-9a-f]{3,8}\b|(?:rgb|hsl)a?\([^)]*\)|[a-z][a-z-]*")
+_CHEAP = re.compile(r"(?:[\w\s.#>+*-]|\[[^\[\]]*\]|:not\([\w.#-]*\)|:(?:first-child|link|root)(?![\w(-]))*(?:~[^~:]*)?")
+"""Selectors that a library answers in time linear in the tree; `:has`, `:nth-child` and chains of `~` are not."""
 _SIMPLE = re.compile(r"([a-z][a-z0-9]*|\*)?((?:[.#][\w-]+)*)")
 _NO_COLOUR = frozenset({
     "inherit", "initial", "unset", "revert", "currentcolor", "auto", "none", "transparent", "repeat", "repeat-x",
@@ -134,14 +136,16 @@ def _add_rule(sheet: Sheet, prelude: str, text: str) -> None:
     for selector in prelude.split(",", 50)[:50]:
         parts = selector.replace(">", " ").replace("+", " ").replace("~", " ").split()
         last = _SIMPLE.fullmatch(parts[-1]) if parts else None
-        if not (last and len(parts) == 1) and len(sheet.picked) < MAX_PICKED and len(parts) <= MAX_COMPOUNDS:
+        if last and len(parts) == 1:
+            _add_plain(sheet, last, declarations, certain=True)
+        elif len(sheet.picked) < MAX_PICKED and len(parts) <= MAX_COMPOUNDS and _CHEAP.fullmatch(selector):
             sheet.picked.append((selector.strip(), declarations))
             sheet.count += 1
         elif last:
-            _add_plain(sheet, last, len(parts) == 1, declarations)
+            _add_plain(sheet, last, declarations, certain=False)
 
 
-def _add_plain(sheet: Sheet, compound: re.Match[str], certain: bool, declarations: Mapping[str, str]) -> None:  # noqa: FBT001
+def _add_plain(sheet: Sheet, compound: re.Match[str], declarations: Mapping[str, str], *, certain: bool) -> None:
     tag = compound.group(1) or ""
     needed = frozenset(re.findall(r"[.#][\w-]+", compound.group(2)))
     if tag == "*" and not needed:

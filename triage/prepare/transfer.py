@@ -6,6 +6,7 @@ import binascii
 import re
 
 _BASE64 = re.compile(rb"[A-Za-z0-9+/\s]*+=?\s*+=?\s*+")
+_FROM_URL_SAFE = bytes.maketrans(b"-_", b"+/")
 _NOT_BASE64 = re.compile(rb"[^A-Za-z0-9+/]+")
 _BLANKS_BEFORE_END = re.compile(rb"=[ \t]+(?=\r?\n|\Z)")
 _SOFT_BREAK = re.compile(rb"=\r?\n")
@@ -30,6 +31,9 @@ def decode_transfer(data: bytes, encoding: str) -> bytes:
 
 def decode_base64(data: bytes) -> bytes:
     """Base64 that may be cut, padded in the middle, wrongly labelled, or followed by a list's plain-text footer."""
+    if b"-" in data or b"_" in data:
+        plain = data.translate(_FROM_URL_SAFE)
+        data = plain if _BASE64.fullmatch(plain) else data
     if _BASE64.fullmatch(data):
         return _quanta(data)
     out: list[bytes] = []

@@ -16,7 +16,7 @@ from triage.domain.record import DecisionRecord
 from triage.policy.confidence import confidence
 from triage.report.audit import BATCH_CAP, Chain, Invariant
 
-NEWEST_LINKS = 60_000
+NEWEST_LINKS = 30_000
 """So many of the newest links are verified each time; all of them on request."""
 NEWEST_ANSWERS = 5_000
 _STAYS = ("action-required", "conversation", HIJACK_ID)

@@ -8,11 +8,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from triage.domain.decision import Answer
-from triage.domain.mail import PreparedMail
+from triage.domain.mail import MailSource, PreparedMail
 from triage.policy.confidence import confidence
 from triage.report.labelled_mail import LabelledMail
 
 BINS = 10
+Prepare = Callable[[bytes | MailSource], PreparedMail]
 Decide = Callable[[PreparedMail], tuple[Answer | None, bool]]
 """What is measured: a mail to its answer (None if there was none) and whether it would leave the inbox."""
 
@@ -97,7 +98,7 @@ class Evaluation:
 
 
 def judge_all(
-    mails: Iterable[LabelledMail], prepare: Callable[[bytes], PreparedMail], decide: Decide
+    mails: Iterable[LabelledMail], prepare: Prepare, decide: Decide
 ) -> Iterator[Judged]:
     """Ask for every mail, one after the other. Milliseconds cover the decision, not the preparation."""
     for mail in mails:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from triage.domain.errors import ConfigError
+from triage.domain.mail import MailSource
 
 _LINE_BREAKS = re.compile(r"[\r\n\x00]+")
 _SKIPPED = frozenset({"content-type", "content-transfer-encoding", "mime-version", "from", "to", "subject", "date"})
@@ -21,14 +22,15 @@ _SKIPPED = frozenset({"content-type", "content-transfer-encoding", "mime-version
 
 @dataclass(frozen=True, slots=True)
 class LabelledMail:
-    """One message as it would lie in a mailbox, and the category a person says it has.
+    """One message and the category a person says it has.
 
-    `lang` and `source` only serve to break figures down; "" if unknown.
+    `raw` is the message as it would lie in a mailbox, or what was fetched of it there. `lang` and `source` only serve
+    to break figures down; "" if unknown.
     """
 
     id: str
     category: str
-    raw: bytes
+    raw: bytes | MailSource
     lang: str = ""
     source: str = ""
 

@@ -131,7 +131,8 @@ def lexicon() -> Phrases:
 
 
 def _read(sentence: str) -> Window:
-    words = t.words(t.fold(sentence), SENTENCE_WORDS)
+    # Where an order points to is a mark; the words of an address or a link say nothing of who is spoken to.
+    words = t.words(t.fold(t.without_links(sentence)), SENTENCE_WORDS)
     roles = frozenset(lexicon().count(words))
     details = {f"w:{word}" for word in words}
     details.update(f"w:{first} {second}" for first, second in pairwise(words))
