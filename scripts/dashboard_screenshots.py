@@ -12,6 +12,7 @@ import sys
 import tempfile
 from datetime import timedelta
 from pathlib import Path
+from urllib.request import urlopen
 
 from rich.console import Console
 
@@ -19,6 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 from services.chromium import Chromium  # noqa: E402
+from support.premises import wait_until  # noqa: E402
 from triage.bootstrap import App  # noqa: E402
 from triage.cli import demo_run  # noqa: E402
 from triage.clock import SystemClock  # noqa: E402
@@ -53,6 +55,7 @@ def review(directory: Path) -> tuple[str, str]:
     answered = [d for d in decisions if d.probabilities and d.label_id != "unclassified"]
     found = [correction(d, app) for d in answered[::2]]
     app.ledger.record_corrections(found)
+    app.ledger.note_look(ACCOUNT, app.clock.now())
     shown = max(decisions, key=lambda d: (d.label_id == "unclassified", d.confidence))
     app.close()
     return runs[-1].id, shown.message_key
@@ -80,6 +83,7 @@ def take(address: str, run_id: str, key: str) -> None:
         ("corrections", "/corrections", DESK, False),
     ]
     OUT.mkdir(exist_ok=True)
+    wait_until(lambda: b"It is known who answered" in urlopen(address).read())
     with Chromium() as browser:
         for name, path, (width, height), dark in pictures:
             with browser.tab(width, height, dark=dark) as tab:

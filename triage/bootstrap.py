@@ -243,7 +243,7 @@ class App:
 
     def links(self) -> list[Link]:
         """The providers of the chain, in order, as adapters of their own. Raises ConfigError."""
-        return [self._link(i, p) for i, p in enumerate(self.settings.decision.chain)]
+        return [self.link(i, p) for i, p in enumerate(self.settings.decision.chain)]
 
     @staticmethod
     def breaker_key(settings: ProviderSettings) -> str:
@@ -255,7 +255,8 @@ class App:
 
         return RunWatch(self.ledger, account, self.clock)
 
-    def _link(self, position: int, settings: ProviderSettings) -> Link:
+    def link(self, position: int, settings: ProviderSettings) -> Link:
+        """One entry of the chain with its terms. Raises ConfigError if its key or address cannot be used."""
         price = settings.price_usd_per_million_input_tokens
         return Link(
             provider=self.provider(settings),

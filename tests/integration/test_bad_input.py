@@ -3,16 +3,13 @@ changed."""
 
 from __future__ import annotations
 
-import contextlib
-import io
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from services.dovecot import Dovecot, Mail
-from triage.cli.main import run_cli
+from support.command import change, configure, triage
 
 
 @pytest.fixture(scope="module")
@@ -24,34 +21,7 @@ def server() -> Iterator[Dovecot]:
 @pytest.fixture
 def config(server: Dovecot, tmp_path: Path) -> Path:
     """A configuration that works: plain text on loopback."""
-    directory = tmp_path / "config"
-    run_cli(["init", str(directory), "--host", "127.0.0.1", "--username", f"u{tmp_path.name}".replace("_", "")])
-    change(directory, "port: 993", f"port: {server.port}")
-    change(directory, "security: tls", "security: plain")
-    change(directory, "since: ", "since: 2020-01-01  # ")
-    return directory
-
-
-def change(directory: Path, old: str, new: str, file: str = "triage.yaml") -> None:
-    text = (directory / file).read_text()
-    assert old in text, old
-    (directory / file).write_text(text.replace(old, new, 1))
-
-
-def triage(directory: Path, *arguments: str, password: str | None) -> tuple[int, str, str]:
-    """Exit code, stdout, stderr."""
-    out, err = io.StringIO(), io.StringIO()
-    before = os.environ.pop("TRIAGE_TEAM_PASSWORD", None)
-    if password is not None:
-        os.environ["TRIAGE_TEAM_PASSWORD"] = password
-    try:
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            code = run_cli([*arguments, "--config", str(directory)])
-    finally:
-        os.environ.pop("TRIAGE_TEAM_PASSWORD", None)
-        if before is not None:
-            os.environ["TRIAGE_TEAM_PASSWORD"] = before
-    return code, out.getvalue(), err.getvalue()
+    return configure(tmp_path / "config", server, f"u{tmp_path.name}".replace("_", ""))
 
 
 CASES = [

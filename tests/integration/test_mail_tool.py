@@ -77,7 +77,7 @@ def twin_runs(site: Site, app: App) -> dict[str, int]:
     random.Random(7).shuffle(mails)
     with ThreadPoolExecutor(51) as pool:
         waits = {
-            run.mailbox_scope: pool.submit(tool.wait, wait_request(run, deadline_seconds=12, take="link"))
+            run.mailbox_scope: pool.submit(tool.wait, wait_request(run, deadline_seconds=24, take="link"))
             for run in runs
         }
         pool.submit(site.server.append, site.user, mails)
@@ -119,21 +119,18 @@ def test_the_same_fifty_runs_without_the_nonce_go_wrong(
 
 
 def test_eight_processes_and_one_message(site: Site, app: App) -> None:
-    """One run, eight processes that wait for its mail, one mail: one of them gets it."""
-    site.write_policy(purposes__verify_signup__max_attempts=8)
+    """One run, eight processes that look for its mail, one mail: one of them gets it."""
+    site.write_policy(purposes__verify_signup__max_reads=50)
     tool = app.tool()
     run = opened(tool, "signup-1842")
     site.deliver(run.address)
     code = (
-        "import json, sys, threading; sys.path[:0] = ['tests', '.']\n"
+        "import json, sys\n"
         "from pathlib import Path; from triage.bootstrap import App; from triage.config.load import load\n"
-        "from triage.agent.waiting import Waiting\n"
         "app = App(load(Path(sys.argv[1]))); tool = app.tool(); request = json.loads(sys.argv[2])\n"
         "result = tool.find(request); print(result.model_dump_json()); tool.close(); app.close()\n"
     )
-    request = {"run_id": "signup-1842", "mailbox_scope": "signup-1842", "max_reads": 3}
-    site.write_policy(purposes__verify_signup__max_reads=50)
-    request["max_reads"] = 50
+    request = {"run_id": "signup-1842", "mailbox_scope": "signup-1842", "max_reads": 50}
     processes = [
         subprocess.Popen(
             [sys.executable, "-c", code, str(site.directory), json.dumps(request)],
@@ -144,7 +141,12 @@ def test_eight_processes_and_one_message(site: Site, app: App) -> None:
         )
         for _ in range(8)
     ]
-    results = [Result.model_validate_json(process.communicate(timeout=120)[0]) for process in processes]
+    try:
+        results = [Result.model_validate_json(process.communicate(timeout=240)[0]) for process in processes]
+    finally:
+        for process in processes:
+            process.kill()
+            process.communicate()
     reasons = sorted(result.reason for result in results)
     assert reasons.count("matched") == 1
     assert set(reasons) <= {"matched", "accepted_before", "only_already_consumed"}
@@ -257,11 +259,9 @@ def test_a_wrong_password_is_one_login(site: Site) -> None:
     for n in range(5):
         result = tool.open({"run_id": f"signup-{n}", "purpose": "verify_signup"})
         assert (result.state, result.reason, result.retryable) == ("rejected", "login_refused", False)
-    log = site.server.log()
-    assert log.count(f"auth failed, 1 attempts in 0 secs): user=<{site.user}>") + log.count(
-        f"auth failed, 1 attempts in 1 secs): user=<{site.user}>"
-    ) == 1 or log.count(f"user=<{site.user}>") <= 1
     app.close()
+    refusals = [line for line in site.server.log().splitlines() if "auth failed" in line and site.user in line]
+    assert len(refusals) == 1, refusals
 
 
 # ------------------------------------------------------------ beside the daemon

@@ -6,10 +6,12 @@ from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from urllib.parse import quote
+from urllib.request import urlopen
 
 import pytest
 
 from services.chromium import Chromium
+from support.premises import wait_until
 from support.web_world import HOSTILE, World, served, token
 
 WIDTHS = [(390, 844), (1280, 900)]
@@ -33,7 +35,7 @@ SMALL_LETTERS = """
 [...document.querySelectorAll('svg text')].filter(e => e.getBoundingClientRect().height < 11).length
 """
 OVERLAPPING_LETTERS = """
-[...document.querySelectorAll('svg.distribution, svg.timeline, svg.histogram, svg.columns')].flatMap(svg => {
+[...document.querySelectorAll('svg.plot')].flatMap(svg => {
   const all = [...svg.querySelectorAll('text')].map(e => [e.textContent, e.getBoundingClientRect()]);
   return all.flatMap(([a, p], i) => all.slice(i + 1).filter(([b, q]) =>
     p.left < q.right - 1 && q.left < p.right - 1 && p.top < q.bottom - 4 && q.top < p.bottom - 4)
@@ -83,8 +85,16 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, list[s
         "/corrections", "/nothing-here",
     ]  # fmt: skip
     with served(world) as address:
+        wait_until(lambda: "29 checked" in page(address))
         yield address, paths
     world.close()
+
+
+def page(address: str) -> str:
+    """The first page; what it shows is looked up behind its back at first."""
+    with urlopen(address + "/") as answer:
+        text: str = answer.read().decode()
+    return text
 
 
 @pytest.mark.parametrize(("width", "height"), WIDTHS)

@@ -113,7 +113,8 @@ class Fleet:
     every_s: int
     seed: int = 7
     pids: list[int] = field(default_factory=list)
-    paused: list[int] = field(default_factory=list)
+    paused: dict[int, float] = field(default_factory=dict)
+    """When each paused server is woken, on the monotonic clock."""
     done: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
@@ -129,6 +130,9 @@ class Fleet:
         self.pids.append(pid)
 
     def harm(self) -> None:
+        self._wake()
+        if not self.pids:
+            return
         pid = self._random.choice(self.pids)
         if self._random.random() < 0.5:
             os.kill(pid, signal.SIGKILL)
@@ -138,17 +142,28 @@ class Fleet:
             self.start()
         else:
             os.kill(pid, signal.SIGSTOP)
-            threading.Timer(LEASE.total_seconds() * 1.6, os.kill, (pid, signal.SIGCONT)).start()
             self.pids.remove(pid)
-            self.paused.append(pid)
+            self.paused[pid] = time.monotonic() + LEASE.total_seconds() * 1.6
             self.done["paused"] += 1
+
+    def wake_all(self) -> None:
+        """Wait until nobody is paused any more."""
+        while self.paused:
+            time.sleep(0.1)
+            self._wake()
 
     def end(self) -> list[int]:
         """SIGTERM to all; their exit statuses."""
-        for pid in (*self.pids, *self.paused):
-            os.kill(pid, signal.SIGCONT)
+        self.wake_all()
+        for pid in self.pids:
             os.kill(pid, signal.SIGTERM)
-        return [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in (*self.pids, *self.paused)]
+        return [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in self.pids]
+
+    def _wake(self) -> None:
+        for pid in [pid for pid, when in self.paused.items() if time.monotonic() >= when]:
+            del self.paused[pid]
+            os.kill(pid, signal.SIGCONT)
+            self.pids.append(pid)
 
 
 _WRITE = re.compile(

@@ -27,7 +27,7 @@ from triage.domain.record import RunState, Trigger
 from triage.ledger.ledger import SqlLedger, open_ledger
 
 pytestmark = [
-    pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning"),  # timers wake paused servers
+    pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning"),  # the database driver may have threads
     pytest.mark.timeout(1800),
 ]
 
@@ -99,6 +99,7 @@ def disturb(fleet: Fleet, postgres: PostgresServer) -> None:
             time.sleep(rng.uniform(0.1, 1.0))
             postgres.start()
             fleet.done["restarted"] += 1
+    fleet.wake_all()
 
 
 def rest(ledger: SqlLedger, users: list[str]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime, time
 from pathlib import Path
 
 from rich.console import Console
@@ -14,12 +15,12 @@ from rich.text import Text
 from triage import logs
 from triage.bootstrap import App
 from triage.cli import demo_text, render, theme
+from triage.cli.audit import audit_account
 from triage.cli.run import make_run, stop_on_signals
 from triage.cli.tables import Face, Faces
 from triage.config.load import load
 from triage.config.settings import AccountSettings
 from triage.decide.cost import PRICES
-from triage.demo.checks import Finding, check_invariants
 from triage.demo.config import ACCOUNT
 from triage.demo.cost import estimate
 from triage.demo.mails import Sample
@@ -29,6 +30,7 @@ from triage.domain.mail import MessageRef
 from triage.domain.record import DecisionRecord, Run, RunState
 from triage.prepare.addresses import readable
 from triage.prepare.headers import Fields, decode_words
+from triage.report.audit import Audit
 
 MODEL = "jev-latest"
 """The decision model whose published price the demo compares with."""
@@ -44,12 +46,12 @@ def sort_and_tell(directory: Path, samples: Sequence[Sample], console: Console) 
     try:
         account = app.account(ACCOUNT)
         sorting = _sort(app, account, samples, console)
-        findings = check_invariants(sorting.runs, sorting.decisions, account.categories)
-        _tell(app, account, sorting, findings, console)
+        audit = audit_account(app, account, datetime.combine(account.since, time.min, tzinfo=UTC))
+        _tell(app, account, sorting, audit, console)
     finally:
         app.close()
     finished = len(sorting.decisions) == len(sorting.truth) and all(r.state is RunState.DONE for r in sorting.runs)
-    return finished and all(finding.holds for finding in findings)
+    return finished and audit.holds
 
 
 @contextmanager
@@ -115,7 +117,7 @@ def _face(fields: Fields) -> Face:
     return Face(sender.partition(" <")[0], decode_words(fields.first("subject")))
 
 
-def _tell(app: App, account: AccountSettings, sorting: _Sorting, findings: Sequence[Finding], console: Console) -> None:
+def _tell(app: App, account: AccountSettings, sorting: _Sorting, audit: Audit, console: Console) -> None:
     archiving = frozenset(c.id for c in account.categories.categories if c.action is Action.ARCHIVE)
     decisions, faces = sorting.decisions, sorting.faces
     console.print()
@@ -124,7 +126,7 @@ def _tell(app: App, account: AccountSettings, sorting: _Sorting, findings: Seque
     _title(console, f"What stayed in the inbox, and why ({stayed} of {len(decisions)})")
     console.print(render.inbox_left_table(decisions, faces, archiving))
     _title(console, "Audit")
-    console.print(render.audit_table(findings))
+    console.print(render.audit_table((*audit.invariants, audit.chain)))
     console.print()
     console.print(render.cost_line(decisions))
     price = next((entry for entry in PRICES if entry.models == MODEL), None)

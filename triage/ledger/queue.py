@@ -26,6 +26,7 @@ from triage.ledger.queue_statements import QueueStatements, alive
 from triage.ledger.rows import RUN, plain, to_json, to_run, values_of, whole
 from triage.ledger.schema import QUEUED, RUNNING, runs
 from triage.ledger.store import Store
+from triage.redact import redact
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"  # no i, l, o, u: an id is read out and typed
 _CLAIM_ATTEMPTS = 8
@@ -132,7 +133,7 @@ class QueuePart(Store):
             "owner": owner,
             "ended": RunState.DONE.value if failed is None else RunState.FAILED.value,
             "because": plain(failed),
-            "told": plain(error),
+            "told": plain(redact(error)) if error else None,
             "counted": to_json({name: whole(n) for name, n in (counts or {}).items()}),
         }
 

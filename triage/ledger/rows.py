@@ -17,6 +17,7 @@ from triage.domain.mail import MessageRef
 from triage.domain.record import DecisionRecord, Run, RunState, StepRecord, Trigger
 from triage.ledger.chain import Kind
 from triage.ledger.schema import corrections, decisions, runs
+from triage.redact import redact
 
 _STATE = ("labelled_at", "archived_at", "archived_mailbox", "archived_uidvalidity", "archived_uid", "closed_reason",
           "recovered_by")  # fmt: skip
@@ -61,6 +62,8 @@ def decision_content(record: DecisionRecord) -> dict[str, Any]:
     values |= {name: _number(record, name, getattr(record, name)) for name in _FLOATS}
     values |= {name: to_json(list(getattr(record, name))) for name in _LISTS}
     confidence = record.provider_confidence
+    # A server's own words may have come along: they are kept without addresses, URLs and secrets.
+    values["why"] = redact(values["why"])
     return values | {
         "mailbox": record.ref.mailbox,
         "uidvalidity": record.ref.uidvalidity,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import takewhile
 from urllib.parse import unquote_to_bytes
 
 from triage.domain.mail import Part
@@ -17,7 +18,8 @@ OPAQUE = Part(path="", type="application", subtype="octet-stream", size=-1)
 def part_tree(structure: object) -> Part:
     """The parts of a message, from what imapclient parsed. Never raises.
 
-    An attached message (message/rfc822) is a leaf: its text is not the text of the mail that carries it.
+    An attached message (message/rfc822) has its own structure as its only child. A type that the server could not
+    read (empty strings) is text (RFC 2045, 5.2).
     """
     try:
         return _part(structure, "", _Budget())
@@ -39,6 +41,9 @@ def _part(node: object, path: str, budget: _Budget) -> Part:
     budget.spend(path)
     if not isinstance(node, tuple) or not node:
         raise ValueError("not a body structure")
+    if isinstance(node[0], tuple):  # inside an attached message imapclient leaves the parts of a multipart ungathered
+        parts = list(takewhile(lambda item: isinstance(item, tuple), node))
+        node = (parts, *node[len(parts) :])
     if isinstance(node[0], list):
         below = f"{path}." if path else ""
         children = tuple(_part(child, f"{below}{n}", budget) for n, child in enumerate(node[0], 1))
@@ -52,15 +57,19 @@ def _part(node: object, path: str, budget: _Budget) -> Part:
             filename=filename,
             children=children,
         )
-    kind, subtype = _word(node[0], "application"), _word(node[1], "octet-stream")
+    kind, subtype = _word(node[0], ""), _word(node[1], "")
     if kind == "multipart":  # Courier's way of saying that a multipart has no parts
         return Part(path=path, type=kind, subtype=subtype)
+    if not kind or not subtype:
+        kind, subtype = "text", "html" if kind == "html" else "plain"
     params = _params(node[2])
     rest = node[7:]
+    attached: tuple[Part, ...] = ()
     if kind == "text":
         rest = node[8:]
     elif (kind, subtype) == ("message", "rfc822") and len(node) > 7 and isinstance(node[7], tuple):
         rest = node[10:]
+        attached = _attached(node[8], path or "1", budget)
     _, disposition, filename = _extension((None, rest[1] if len(rest) > 1 else None), params)
     return Part(
         path=path or "1",
@@ -71,7 +80,17 @@ def _part(node: object, path: str, budget: _Budget) -> Part:
         size=node[6] if isinstance(node[6], int) else 0,
         disposition=disposition,
         filename=filename,
+        children=attached,
     )
+
+
+def _attached(node: object, path: str, budget: _Budget) -> tuple[Part, ...]:
+    """The structure inside an attached message; none where it cannot be read."""
+    multipart = isinstance(node, tuple) and bool(node) and isinstance(node[0], list | tuple)
+    try:
+        return (_part(node, path if multipart else f"{path}.1", budget),)
+    except (ValueError, TypeError, LookupError, AttributeError):
+        return ()
 
 
 def _extension(fields: Sequence[object], params: dict[str, str] | None) -> tuple[dict[str, str], str, str]:

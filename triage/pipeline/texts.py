@@ -8,6 +8,7 @@ from dataclasses import replace
 from triage.domain.mail import Head, MailSource, PartBytes
 from triage.ports import Mailbox
 from triage.prepare import choose_parts, read_message
+from triage.prepare.choose import EMPTY
 
 WHOLE_BYTES = 65536
 """How much of a message is fetched whose structure the server could not tell."""
@@ -20,7 +21,7 @@ def fetch_sources(mailbox: Mailbox, heads: Mapping[int, Head]) -> dict[int, Mail
     texts = mailbox.fetch_texts(wanted) if wanted else {}
     sources: dict[int, MailSource] = {}
     for uid, head in heads.items():
-        if structure_unknown(head):
+        if structure_unknown(head) or _structure_wrong(head):
             whole = mailbox.fetch_whole(uid, WHOLE_BYTES)
             if whole is not None:
                 sources[uid] = read_message(whole)
@@ -34,3 +35,10 @@ def fetch_sources(mailbox: Mailbox, heads: Mapping[int, Head]) -> dict[int, Mail
 def structure_unknown(head: Head) -> bool:
     """Could the server not say how the message is built? The adapter marks that with a part of size -1."""
     return head.structure.size < 0
+
+
+def _structure_wrong(head: Head) -> bool:
+    """Does the server see no header, or nothing but empty text? Then header and body ran into each other, or the
+    boundaries are not those the header names; the whole is small, as it has no attachment."""
+    leaves = [part for part in head.structure.walk() if not part.children]
+    return not head.headers.strip() or all(part.type in ("text", "multipart") and part.size <= EMPTY for part in leaves)

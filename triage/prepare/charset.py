@@ -19,7 +19,7 @@ _TEXT_CODEC = re.compile(
 """Codecs that decode bytes to text in linear time; `idna`, `punycode`, `unicode_escape` and the like are not text."""
 
 _SUPERSET = {
-    "ascii": "cp1252", "iso8859_1": "cp1252", "latin_1": "cp1252", "iso8859_9": "cp1254", "iso8859_11": "cp874",
+    "iso8859_1": "cp1252", "latin_1": "cp1252", "iso8859_9": "cp1254", "iso8859_11": "cp874",
     "tis_620": "cp874", "gb2312": "gb18030", "gbk": "gb18030", "euc_kr": "cp949", "shift_jis": "cp932",
     "big5": "big5hkscs", "iso2022_jp": "iso2022_jp_2", "utf_8_sig": "utf_8",
 }  # fmt: skip
@@ -48,6 +48,8 @@ _STRAY = {0xDC00 + b: _C1_TO_CP1252.get(b, chr(b) if b >= 0xA0 else "") for b in
 
 _BOMS = ((codecs.BOM_UTF8, "utf_8"), (codecs.BOM_UTF16_LE, "utf_16_le"), (codecs.BOM_UTF16_BE, "utf_16_be"))
 _SAMPLE = 4096
+_NUL_IN_TRANSIT = re.compile(rb"(?<=[A-Za-z.])\x80+|\x80{2,}")
+"""Servers send 0x80 for NUL, which IMAP cannot carry (RFC 9051, 4.3.1); as a Windows-1252 euro it follows no letter."""
 
 
 @lru_cache(maxsize=256)
@@ -86,12 +88,16 @@ def decode(data: bytes, label: str = "") -> tuple[str, bool]:
         if data.startswith(bom):
             return _decode(data[len(bom) :], codec)[0], False
     codec_name = codec_of(label)
+    if codec_name == "ascii":
+        codec_name = None  # what servers report where the mail says nothing; bytes beyond ASCII belie it anyway
     escaped = codec_name is not None and (codec_name in _ESCAPED or codec_name.startswith("iso2022"))
     if data.isascii() and not escaped:
         return _unescaped(data) if b"\x1b$" in data else (data.decode("ascii"), False)
     if codec_name and escaped:
         return _decode(data, codec_name)
     text, broken = _decode(data, "utf_8", strict=True)
+    if broken and b"\x80" in data:
+        data = _NUL_IN_TRANSIT.sub(b"", data)
     if not broken and (codec_name in (None, "utf_8", "cp1252") or sum(map((127).__lt__, data)) >= 6):
         return text, False
     if codec_name in (None, "utf_8"):

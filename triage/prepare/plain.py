@@ -24,7 +24,8 @@ def looks_like_html(text: str) -> bool:
         return "</" in text or "<br" in text.lower() or "<p" in text.lower()
     tags = _TAG.findall(head)
     closing = sum(1 for t in tags if t.startswith("</") or t[:3].lower() == "<br")
-    return closing >= 3 and sum(map(len, tags)) > len(head) * 0.08
+    share = sum(map(len, tags)) / len(head)
+    return (closing >= 3 and share > 0.08) or (closing >= 2 and share > 0.2 and head.lstrip().startswith("<"))
 
 
 def has_entities(text: str) -> bool:

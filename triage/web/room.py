@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 from triage.bootstrap import App
@@ -20,6 +20,8 @@ HEALTH_S = 60.0
 """A mailbox is looked into at most once in so many seconds, however often pages and probes ask."""
 FIGURES_S = 30.0
 AUDIT_S = 600.0
+GLANCE_S = 0.2
+"""How long a page waits for a first look at the mailboxes, or a first audit, before it is shown without them."""
 AUDITED = timedelta(days=7)
 PERIODS = (1, 7, 30, 90)
 """Days that a page can look back."""
@@ -61,7 +63,7 @@ class Room:
             return frozenset()
         return frozenset(c.id for c in settings.categories.categories if c.action is Action.ARCHIVE)
 
-    def health(self, patience_s: float = 5.0) -> Seen[tuple[AccountHealth, ...]]:
+    def health(self, patience_s: float = GLANCE_S) -> Seen[tuple[AccountHealth, ...]]:
         """Every account's health, perhaps a minute old. Raises TooSlow before the first look has ended, LedgerError."""
         return self._healths.look("health", self._check_up, HEALTH_S, patience_s=patience_s)
 
@@ -84,15 +86,7 @@ class Room:
 
     def audit(self) -> Seen[Audit]:
         """Do the invariants hold in the records of the last week? The mailboxes are read by `triage audit` alone."""
-        return self.figures.look("audit", self._audit, AUDIT_S)
-
-    def breakers(self) -> Mapping[str, str]:
-        """What keeps a provider from being asked, by provider; none if all may be."""
-        try:
-            seen = self.health(patience_s=0.0)
-        except TimeoutError:
-            return {}
-        return {name: state for each in seen.value for name, state in each.breakers.items() if state != "closed"}
+        return self.figures.look("audit", self._audit, AUDIT_S, patience_s=GLANCE_S)
 
     def _audit(self) -> Audit:
         since = self.now() - AUDITED

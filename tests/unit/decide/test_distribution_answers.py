@@ -21,6 +21,7 @@ from triage.decide.answers import (
     fraction,
     model_name,
     parse_json,
+    usage,
 )
 from triage.decide.question import build_question
 from triage.domain.category import Category, CategorySet
@@ -170,6 +171,20 @@ def test_a_number_too_large_for_a_float_is_found_out_of_range() -> None:
 def test_counts_and_fractions_take_numbers_only() -> None:
     assert [count(v) for v in (12, 12.0, 12.5, True, "12", -1, math.nan, math.inf, 10**30)] == [12, 12] + [None] * 7
     assert [fraction(v) for v in (0.5, 1, 1.5, True, "0.5", math.nan)] == [0.5, 1.0] + [None] * 4
+
+
+@pytest.mark.parametrize(
+    ("data", "tokens"),
+    [
+        ({"usage": {"input_tokens": 400, "output_tokens": 0}}, (400, 0)),
+        ({"usage": {"prompt_tokens": 500, "completion_tokens": 1}}, (500, 1)),
+        ({"usage": {"input_tokens": "400"}}, (None, None)),
+        ({"usage": None}, (None, None)),
+        ([], (None, None)),
+    ],
+)
+def test_the_tokens_a_response_took_are_read_under_either_name(data: object, tokens: tuple[int | None, ...]) -> None:
+    assert usage(data) == tokens
 
 
 def test_the_model_as_served_is_made_safe_for_a_record() -> None:

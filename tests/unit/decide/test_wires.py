@@ -66,22 +66,17 @@ def test_a_category_of_the_operators_that_is_named_none_of_these_is_not_doubled(
 # ---------------------------------------------------------------- systemone
 
 
-def test_systemone_reads_who_answered_and_what_it_took() -> None:
+def test_systemone_reads_who_answered_and_how_sure_it_says_it_is() -> None:
     found = SystemOne().read("jev-latest", QUESTION, systemone())
     assert isinstance(found, Reading)
-    assert (found.model, found.input_tokens, found.output_tokens, found.provider_confidence) == (
-        "stub-1.0",
-        400,
-        0,
-        0.9,
-    )
+    assert (found.model, found.provider_confidence) == ("stub-1.0", 0.9)
 
 
 def test_systemone_takes_the_configured_model_where_none_is_told() -> None:
     data = {k: v for k, v in systemone().items() if k == "answers"}
     found = SystemOne().read("local", QUESTION, data)
     assert isinstance(found, Reading)
-    assert (found.model, found.input_tokens) == ("local", None)
+    assert found.model == "local"
 
 
 @pytest.mark.parametrize(
@@ -163,7 +158,7 @@ def test_chat_reads_a_distribution_from_the_first_token() -> None:
     assert isinstance(found, Reading)
     assert found.distribution.choice == "receipt"
     assert list(found.distribution.probabilities.values()) == pytest.approx([0.06, 0.90, 0.03, 0.01])
-    assert (found.model, found.input_tokens, found.distribution.repaired) == ("qwen3:4b", 500, ())
+    assert (found.model, found.distribution.repaired) == ("qwen3:4b", ())
 
 
 def test_chat_adds_up_the_ways_to_write_one_label() -> None:

@@ -44,13 +44,26 @@ def test_paths_of_nested_parts() -> None:
     assert root.children[0].params == {"boundary": "b"}
 
 
-def test_an_attached_message_is_a_leaf() -> None:
-    root = part_tree(parsed(f'({PLAIN}{ATTACHED} "MIXED")'))
+def test_an_attached_message_has_its_own_structure() -> None:
+    """RFC 9051, 6.4.5.1: the only part of a message that is part 2 is 2.1, and so is the first of several."""
+    several = ATTACHED.replace(PLAIN, f'({PLAIN}{HTML} "ALTERNATIVE" ("BOUNDARY" "i") NIL NIL)')
+    root = part_tree(parsed(f'({PLAIN}{ATTACHED}{several} "MIXED")'))
     assert [(p.path, p.mime_type) for p in root.walk()] == [
         ("", "multipart/mixed"),
         ("1", "text/plain"),
         ("2", "message/rfc822"),
+        ("2.1", "text/plain"),
+        ("3", "message/rfc822"),
+        ("3", "multipart/alternative"),
+        ("3.1", "text/plain"),
+        ("3.2", "text/html"),
     ]
+
+
+def test_a_type_the_server_could_not_read_is_text() -> None:
+    """Dovecot sends empty strings for `text/html, charset=utf-8` and the like (RFC 2045, 5.2)."""
+    assert part_tree(parsed('("" "" NIL NIL NIL "7bit" 29 NIL NIL NIL NIL)')).mime_type == "text/plain"
+    assert part_tree(parsed('("html" "" NIL NIL NIL "7bit" 31 NIL NIL NIL NIL)')).mime_type == "text/html"
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from support.premises import wait_until
 from support.web_world import HOSTILE, World, token
 from triage.config.settings import HttpSettings
 from triage.domain.errors import ConfigError, LedgerError
@@ -31,14 +32,22 @@ def world(tmp_path: Path) -> Iterator[World]:
     world.close()
 
 
-@pytest.fixture
-def run(world: World) -> Run:
-    return world.lived_in()
+@pytest.fixture(scope="module")
+def lived(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """A ledger with a past, which these tests only read."""
+    world = World(tmp_path_factory.mktemp("lived"))
+    yield world
+    world.close()
 
 
-@pytest.fixture
-def site(world: World, run: Run) -> Site:
-    return world.site
+@pytest.fixture(scope="module")
+def run(lived: World) -> Run:
+    return lived.lived_in()
+
+
+@pytest.fixture(scope="module")
+def site(lived: World, run: Run) -> Site:
+    return lived.site
 
 
 def get(site: Site, target: str, **headers: str) -> Response:
@@ -70,10 +79,10 @@ def paths(world: World, run: Run) -> list[str]:
 
 
 def test_every_page_is_there_well_formed_and_without_a_word_of_the_mail_unescaped(
-    world: World, run: Run, site: Site
+    lived: World, run: Run, site: Site
 ) -> None:
     """Subjects, reasons and domains come from mail: they are text, wherever they are shown."""
-    for path in paths(world, run):
+    for path in paths(lived, run):
         response = get(site, path)
         html = response.body.decode()
         assert response.status == 200, path
@@ -85,7 +94,7 @@ def test_every_page_is_there_well_formed_and_without_a_word_of_the_mail_unescape
         assert not re.search(r'\s(style|on\w+)="', html), "the content security policy forbids it"
 
 
-def test_a_run_tells_its_steps_and_why_each_message_is_where_it_is(world: World, run: Run, site: Site) -> None:
+def test_a_run_tells_its_steps_and_why_each_message_is_where_it_is(run: Run, site: Site) -> None:
     words = text_of(get(site, f"/runs/{run.id}"))
     assert "Account team, manual, fired 2026-11-30 12:00." in words
     assert "Unsure: receipt 0.41, then newsletter 0.38." in words
@@ -103,8 +112,8 @@ def test_a_run_is_found_by_the_beginning_of_its_id(run: Run, site: Site) -> None
     assert f"Run {run.id}" in text_of(get(site, f"/runs/{run.id[:-2]}"))
 
 
-def test_a_message_tells_all_its_decisions_and_what_people_made_of_them(world: World, run: Run, site: Site) -> None:
-    decision = world.app.ledger.decisions(run.id)[0]
+def test_a_message_tells_all_its_decisions_and_what_people_made_of_them(lived: World, run: Run, site: Site) -> None:
+    decision = lived.app.ledger.decisions(run.id)[0]
     words = text_of(get(site, f"/messages/{decision.message_key[:12]}"))
     assert "0.95; floor 0.50, to archive 0.60" in words
     assert "900 tokens read, of them 400 the question" in words
@@ -140,6 +149,7 @@ def test_corrections_are_counted_and_listed(site: Site) -> None:
 
 
 def test_the_overview_tells_the_invariants_and_the_last_day(site: Site) -> None:
+    wait_until(lambda: "29 checked" in text_of(get(site, "/")))
     words = text_of(get(site, "/"))
     assert "The schedule is switched off" in words
     assert "No message is decided twice" in words
@@ -237,11 +247,11 @@ def test_a_ledger_that_cannot_be_read_is_told_and_not_healthy(world: World, monk
     assert (probe.status, json.loads(probe.body)["healthy"]) == (503, False)
 
 
-def test_a_fault_of_a_page_is_logged_and_not_shown(site: Site, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fault_of_a_page_is_logged_and_not_shown(site: Site, lived: World, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: Any, **__: Any) -> Any:
         raise ZeroDivisionError("inner workings")
 
-    monkeypatch.setattr(world.app.ledger, "page_of_runs", broken)
+    monkeypatch.setattr(lived.app.ledger, "page_of_runs", broken)
     response = get(site, "/runs")
     assert (response.status, b"inner workings" in response.body) == (500, False)
 

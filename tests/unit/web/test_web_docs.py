@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-from support.web_world import World
 
+from support.web_world import World
 from triage.web.messages import Request
 from triage.web.room import PERIODS
 from triage.web.site import ROUTES

@@ -10,7 +10,7 @@ from markupsafe import Markup
 from triage.web.charts.svg import element, group, label
 
 SIDE = 240
-LEFT, TOP = 40, 10
+LEFT, TOP = 58, 16
 
 
 class Bin(Protocol):
@@ -33,8 +33,8 @@ def calibration_plot(bins: Sequence[Bin], title: str) -> Markup:
     diagonal = element("line", x1=_x(0), y1=_y(0), x2=_x(1), y2=_y(1), class_="limit")
     words = [
         label("claimed", LEFT + SIDE / 2, TOP + SIDE + 34, anchor="middle"),
-        element("text", "right", x=12, y=TOP + SIDE / 2, text_anchor="middle", class_="tick",
-                transform=f"rotate(-90 12 {TOP + SIDE // 2})"),
+        element("text", "right", x=14, y=TOP + SIDE / 2, text_anchor="middle", class_="tick",
+                transform=f"rotate(-90 14 {TOP + SIDE // 2})"),
     ]  # fmt: skip
     said = "; ".join(f"claimed {b.mean:.2f}, right {b.right:.2f} of {b.count:,}" for b in bins if b.count)
     width, height = LEFT + SIDE + 16, TOP + SIDE + 42
