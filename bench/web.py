@@ -2,8 +2,9 @@
 
     python -m bench.web [--decisions 1000000] [--keep DIRECTORY]
 
-"first" is the very first request after a start, when nothing was counted yet. "then" are those that follow, the clock
-moved ahead before each, so that every kept figure has become old and is counted anew behind the page's back.
+"first" is how long the first visitor after a start waits for figures that nobody has counted yet (the daemon itself
+begins to count them when it starts). "then" are those that follow, the clock moved ahead before each, so that every kept
+figure has become old and is counted anew behind the page's back.
 """
 
 from __future__ import annotations
@@ -14,10 +15,12 @@ import statistics
 import tempfile
 import threading
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from http import HTTPStatus
 from pathlib import Path
 
 import structlog
@@ -78,18 +81,33 @@ def seconds(address: str) -> tuple[float, int]:
     return time.perf_counter() - began, size
 
 
+def counted(address: str) -> float:
+    """Ask until the page no longer says "not yet"; the seconds that took."""
+    began = time.perf_counter()
+    while True:
+        try:
+            seconds(address)
+            return time.perf_counter() - began
+        except urllib.error.HTTPError as refused:
+            refused.close()
+            if refused.code != HTTPStatus.SERVICE_UNAVAILABLE:
+                raise
+            time.sleep(0.1)
+
+
 def measure(directory: Path, path: str) -> float:
     """Print one path's figures; the slowest of the requests after the first."""
     with serving(directory) as (address, clock):
-        first, size = seconds(address + path)
-        then = []
+        first = counted(address + path)
+        then, size = [], 0
         for _ in range(TIMES):
             clock.ahead += AHEAD
-            then.append(seconds(address + path)[0])
+            took, size = seconds(address + path)
+            then.append(took)
     slowest = max(then)
     print(
-        f"{path:<34} first {1000 * first:7.0f} ms   then {1000 * statistics.median(then):6.0f} ms, "
-        f"at most {1000 * slowest:6.0f} ms   {size / 1024:6.1f} KiB",
+        f"{path:<34} first {1000 * first:7.0f} ms   then {1000 * min(then):4.0f} to {1000 * slowest:4.0f} ms, "
+        f"median {1000 * statistics.median(then):4.0f} ms   {size / 1024:6.1f} KiB",
         flush=True,
     )
     return slowest

@@ -12,10 +12,10 @@ from triage.cli.main import app
 PATH = Path(__file__).resolve().parent.parent / "docs" / "commands.md"
 HEAD = """# Commands
 
-Exit codes: 0 fine, 1 the check found something or a run failed, 2 usage or configuration (`triage tool` has one code a
-state, see [mail-tool.md](mail-tool.md)). `--config DIR` names the directory of triage.yaml; without it $TRIAGE_CONFIG,
-./config, ~/.config/triage and /etc/triage are looked at in this order. `--json` prints data for programs on stdout; what is
-for people only goes to stderr.
+Exit codes: 0 fine, 1 the check found something or a run failed, 2 usage or configuration (`triage tool` has one code
+a state, see [mail-tool.md](mail-tool.md)). `--config DIR` names the directory of triage.yaml; without it
+$TRIAGE_CONFIG, ./config, ~/.config/triage and /etc/triage are looked at in this order. `--json` prints data for
+programs on stdout; what is for people only goes to stderr.
 """
 
 

@@ -4,20 +4,15 @@ an unusable answer. `pytest -s` prints the table."""
 from __future__ import annotations
 
 import math
-import os
-import re
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from jevcompat.mock import FAULTS
 
+from services.jevcompat import FAULTS, faulty, mock
 from triage.clock import SystemClock
 from triage.decide.chain import Chain
 from triage.decide.cost import SpendGuard
@@ -50,8 +45,6 @@ NO_ANSWER = {
 }
 """The faults that leave a choice question without a usable answer, and the reason that is recorded."""
 
-NEEDS_KEY = ("auth-x-api-key", "auth-plain", "auth-invalid-403-text")
-
 
 class NoBreakers:
     def load_breaker(self, key: str) -> Mapping[str, object] | None:
@@ -59,28 +52,6 @@ class NoBreakers:
 
     def save_breaker(self, key: str, value: Mapping[str, object]) -> None:
         pass
-
-
-@contextmanager
-def mock(*arguments: str) -> Iterator[str]:
-    """`jevcompat mock` as a process of its own; its address."""
-    code = "import sys; from jevcompat.cli import main; sys.exit(main())"
-    process = subprocess.Popen(
-        [sys.executable, "-c", code, "mock", "--port", "0", *arguments],
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONUNBUFFERED": "1"},
-    )
-    try:
-        assert process.stderr
-        found = re.search(r"http://[0-9.]+:[0-9]+", process.stderr.readline())
-        assert found
-        yield found[0]
-    finally:
-        process.terminate()
-        process.wait(10)
-        if process.stderr:
-            process.stderr.close()
 
 
 def decide(url: str, api_key: str | None = "a-key") -> dict[int, Ruling]:
@@ -120,10 +91,7 @@ def table() -> Iterator[list[Row]]:
 
 @pytest.mark.parametrize("fault", ["none", *FAULTS])
 def test_a_fault_does_no_harm(fault: str, table: list[Row]) -> None:
-    arguments = [] if fault == "none" else ["--fault", fault]
-    if fault in NEEDS_KEY:
-        arguments += ["--key", "a-key"]
-    with mock(*arguments) as url:
+    with faulty(fault) as url:
         rulings = decide(url)
     assert set(rulings) == set(MAILS)
     answers = [r.answer for r in rulings.values() if r.answer]

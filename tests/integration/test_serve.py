@@ -195,7 +195,7 @@ def test_it_ends_in_time_while_a_model_is_being_asked(
             wait_until(lambda: model.seen)
             code, seconds = serve.end(within_s=GRACE_S)
     assert code == 0
-    assert seconds < GRACE_S / 2
+    assert seconds < 10
     with premises.ledger() as ledger:
         assert [run.state for run in ledger.runs()] == [RunState.DONE]
         assert ledger.unfinished("team") == ()

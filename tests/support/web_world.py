@@ -14,6 +14,7 @@ import structlog
 
 from services.ledger import HandClock
 from support.office import settings_for
+from support.premises import wait_until
 from triage.bootstrap import App
 from triage.config.secret import Secret
 from triage.config.settings import HttpSettings, ScheduleSettings
@@ -22,6 +23,7 @@ from triage.domain.decision import Outcome
 from triage.domain.mail import MessageRef
 from triage.domain.record import DecisionRecord, Run, StepRecord, Trigger
 from triage.ports import Clock
+from triage.web.messages import Request, Response
 from triage.web.server import open_server
 from triage.web.site import Site
 
@@ -156,6 +158,19 @@ def served(world: World) -> Iterator[str]:
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+def patient_get(site: Site, target: str, **headers: str) -> Response:
+    """What a visitor sees who loads a page again while it says "not yet"."""
+    request = Request.of(target, {"host": "localhost"} | headers)
+    answers: list[Response] = []
+
+    def answered() -> bool:
+        answers.append(site.answer(request))
+        return b"being counted for the first time" not in answers[-1].body
+
+    wait_until(answered)
+    return answers[-1]
 
 
 def token(value: str) -> Secret:

@@ -95,7 +95,8 @@ def disturb(fleet: Fleet, postgres: PostgresServer) -> None:
         fleet.harm()
         if restarts and time.monotonic() > restarts[0]:
             restarts.pop(0)
-            postgres.stop(rng.choice((signal.SIGINT, signal.SIGQUIT)))
+            # An orderly shutdown waits for clients paused in the middle of an answer; a crash waits for nobody.
+            postgres.stop(signal.SIGQUIT if fleet.paused else rng.choice((signal.SIGINT, signal.SIGQUIT)))
             time.sleep(rng.uniform(0.1, 1.0))
             postgres.start()
             fleet.done["restarted"] += 1

@@ -72,7 +72,8 @@ TOOLS: tuple[Described, ...] = (
         "mail_request_new",
         "Have the mail caused again",
         "Ask the application, through the address its policy fixes, to cause its mail once more. Only after a wait "
-        "that ended in timeout, and only as often as the policy says. This sends no mail; nothing here can." + _EXAMPLES,
+        "that ended in timeout, and only as often as the policy says. This sends no mail; nothing here can."
+        + _EXAMPLES,
         asked.RequestNewRequest,
         MailTool.request_new,
         open_world=True,

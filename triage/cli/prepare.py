@@ -72,7 +72,7 @@ def _show(mail: PreparedMail, *, first: bool) -> None:
     console.print()
     signals = mail.signals
     removed = [
-        f"{count} {noun}"
+        f"{count} {noun if count > 1 else noun.removesuffix('s')}"
         for count, noun in (
             (mail.links_removed, "links"),
             (signals.hidden_chars, "hidden characters"),

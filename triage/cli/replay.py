@@ -29,7 +29,7 @@ from triage.domain.decision import Outcome, Question
 from triage.domain.errors import ConfigError
 from triage.domain.mail import PreparedMail
 from triage.domain.record import DecisionRecord
-from triage.pipeline.replay import Estimate, Replayed, candidates, decide_again, estimate, fetch, place_of
+from triage.pipeline.replay import Estimate, Replayed, candidates, decide_again, estimate, fetch, places
 from triage.report.text import money
 
 PERIOD = timedelta(days=90)
@@ -69,10 +69,11 @@ def replay(
 ) -> tuple[tuple[Replayed, ...], int]:
     """Fetch the messages where they lie and decide them again; how many are not there any more. Raises MailboxError."""
     mails: list[tuple[DecisionRecord, PreparedMail]] = []
-    for box in dict.fromkeys(place.mailbox for r in records if (place := place_of(r))):
+    where = places(records, app.ledger.corrections_of([r.id for r in records]))
+    for box in dict.fromkeys(place.mailbox for place in where):
         mailbox = app.mailbox(replace(settings, inbox=box))  # reading is the same wherever a message lies
         try:
-            mails += fetch(mailbox, records, app.settings.decision.body_chars)
+            mails += fetch(mailbox, where, app.settings.decision.body_chars)
         finally:
             mailbox.close()
     decision = app.settings.decision

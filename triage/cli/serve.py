@@ -114,6 +114,7 @@ class Office:
 
     def keep_house(self, now: datetime) -> None:
         self.app.ledger.enforce_retention(now - self.app.settings.retention.records)
+        self.app.ledger.forget_receipts(now - self.app.settings.retention.receipts)
 
     def close(self) -> None:
         self.app.close()

@@ -7,9 +7,8 @@ import math
 import queue
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 
-from triage.decide.batch import OUT_OF_TIME, Batch, Walk
+from triage.decide.batch import OUT_OF_TIME, STOPPED, Batch, Walk
 from triage.decide.breaker import BreakerState, load_state
 from triage.decide.cost import SpendGuard
 from triage.decide.gate import Gate
@@ -21,6 +20,8 @@ from triage.ports import BreakerStore, Clock
 _POLL_S = 0.2
 PROVEN_FOR_S = 60.0
 """How long a provider that answered is taken to be up."""
+STOP_WAIT_S = 3.0
+"""How long a run that was asked to stop waits for the answers that are under way."""
 _GRACE_S = 2.0
 """How long past the batch's deadline a provider is waited for before its message is given up."""
 
@@ -73,11 +74,12 @@ class Chain:
         )
         pending = dict.fromkeys(_order(list(mails), stored))
         held: dict[int, Walk] = {}
-        pool = ThreadPoolExecutor(min(self._concurrency, len(mails)), thread_name_prefix="decide")
+        _start(batch, {uid: mails[uid] for uid in pending}, self._concurrency)
+        until = deadline + _GRACE_S
         try:
-            for uid in pending:
-                pool.submit(batch.run, uid, mails[uid])
-            while pending and self._clock.monotonic() <= deadline + _GRACE_S:
+            while pending and self._clock.monotonic() <= until:
+                if stop.is_set():
+                    until = min(until, self._clock.monotonic() + STOP_WAIT_S)
                 known: dict[int, Ruling] = {}
                 for uid, walk in _ended(batch.done):
                     del pending[uid]
@@ -90,12 +92,12 @@ class Chain:
                 if known:
                     on_rulings(known)
             late = {uid: batch.late_ruling(walk) for uid, walk in held.items()}
-            late |= {uid: Ruling(None, asked=False, reason=OUT_OF_TIME) for uid in pending}
+            why = STOPPED if stop.is_set() else OUT_OF_TIME
+            late |= {uid: Ruling(None, asked=False, reason=why) for uid in pending}
             if late:
                 on_rulings(late)
         finally:
             batch.halt.set()
-            pool.shutdown(wait=not pending, cancel_futures=True)
             self._remember(gates)
 
     def close(self) -> None:
@@ -119,6 +121,23 @@ class Chain:
             if state != stored[i]:
                 self._breakers.save_breaker(link.breaker_key, state.to_json())
                 stored[i] = state
+
+
+def _start(batch: Batch, mails: Mapping[int, PreparedMail], concurrency: int) -> None:
+    """Let threads work through the mails, in their order. They are daemons: a server that is slow to answer holds up
+    neither the end of a run nor the end of the process."""
+    waiting: queue.SimpleQueue[int] = queue.SimpleQueue()
+    for uid in mails:
+        waiting.put(uid)
+
+    def work() -> None:
+        with contextlib.suppress(queue.Empty):
+            while not batch.halt.is_set():
+                uid = waiting.get_nowait()
+                batch.run(uid, mails[uid])
+
+    for i in range(min(concurrency, len(mails))):
+        threading.Thread(target=work, name=f"decide-{i}", daemon=True).start()
 
 
 def _ended(done: queue.SimpleQueue[tuple[int, Walk]]) -> list[tuple[int, Walk]]:

@@ -22,7 +22,7 @@ import httpx
 from triage.decide.answers import DuplicateKey, NotJson, parse_json
 from triage.decide.endpoint import clean_key, endpoint_root
 from triage.decide.pacing import Pacing
-from triage.decide.refusals import read_refusal
+from triage.decide.refusals import read_error_in_answer, read_refusal
 from triage.decide.retry import asked_wait_s
 from triage.decide.sockets import Deadline, DeadlineBackend
 from triage.decide.unpack import Garbled, TooBig, read_body
@@ -191,20 +191,23 @@ class JsonHttp:
             return _Problem(FailureKind.TRANSIENT, "not_json", "The server's answer cannot be unpacked.")
         if response.status_code >= 300 or response.status_code < 200:
             return self._status_problem(response, body, neutral)
-        return self._parse(body)
+        return self._parse(body, neutral)
 
-    def _parse(self, body: bytes) -> Reply | _Problem:
+    def _parse(self, body: bytes, neutral: bool) -> Reply | _Problem:
         try:
             data = parse_json(body)
         except DuplicateKey:
             return _Problem(FailureKind.UNUSABLE, "duplicate_key", "The answer names a key twice.")
         except NotJson:
             start = body[:512].lstrip().lower()
-            if start.startswith((b"<!doctype", b"<html", b"<head", b"<?xml")):
+            if start.startswith(b"<"):
                 message = f"{self.host} sends a web page instead of an answer. Check base_url, and what stands between."
                 return _Problem(FailureKind.TRANSIENT, "web_page", message)
             message = f"{self.host} sends something that is no JSON. Check base_url and provider."
             return _Problem(FailureKind.TRANSIENT, "not_json", message)
+        refusal = read_error_in_answer(data, neutral=neutral)
+        if refusal is not None:
+            return _Problem(refusal.kind, refusal.code, refusal.message, None, refusal.option_limit)
         return Reply(data, 0)
 
     def _status_problem(self, response: httpx.Response, body: bytes, neutral: bool) -> _Problem:

@@ -17,6 +17,9 @@ LENGTH_CODES = frozenset({"context_length_exceeded", "string_above_max_length", 
 MODEL_CODES = frozenset({"model_not_found", "invalid_model", "model_not_supported"})
 REFUSAL_CODES = frozenset({"content_filter", "content_policy_violation"})
 
+_PASSING = frozenset({408, 409, 421, 425, 429})
+"""Client errors that are about this moment or this connection, not about the request."""
+
 _AT_MOST = re.compile(
     r"(?:at most|max(?:imum)?(?: of| is|:)?|limit(?: of| is|:)?|up to|more than|exceeds?|[<>]=?)\s*([0-9]{1,4})\b", re.I
 )
@@ -54,9 +57,22 @@ def read_refusal(status: int, body: object, *, neutral: bool = False) -> Refusal
         )
     if status in (405, 410, 501):
         return _configuration("no_such_service", f"The server offers no such service ({status}). Check base_url.")
-    if status in (408, 425, 429) or status >= 500:
+    if status in _PASSING or status < 400 or status >= 500:
         return Refusal(FailureKind.TRANSIENT, f"http_{status}", f"The server is busy or failing ({status}).")
     return _client_error(status, body, codes, neutral)
+
+
+def read_error_in_answer(data: object, *, neutral: bool = False) -> Refusal | None:
+    """Routers report an error of the server behind them with status 200 and an error object in place of an answer; its
+    `code` is the status then. None if this is no such thing."""
+    body = mapping(data)
+    error = body.get("error")
+    if not error or body.keys() & {"answers", "choices"}:
+        return None
+    code = mapping(error).get("code")
+    if isinstance(code, int) and 400 <= code < 600:
+        return read_refusal(code, data, neutral=neutral)
+    return Refusal(FailureKind.TRANSIENT, "error_in_answer", "The server sends an error in place of an answer.")
 
 
 def _client_error(status: int, body: object, codes: frozenset[str], neutral: bool) -> Refusal:

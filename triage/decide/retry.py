@@ -11,11 +11,13 @@ BACKOFF_BASE_S = 0.5
 BACKOFF_MOST_S = 8.0
 
 _SECONDS = re.compile(r"[0-9]{1,12}")
+_DATE = re.compile(r"[A-Z][a-z]{2,8}, .{9,12} [0-9:]{8} GMT|[A-Z][a-z]{2} [A-Z][a-z]{2} [ 0-9][0-9] [0-9:]{8} [0-9]{4}")
 _MILLISECONDS = re.compile(r"[0-9]{1,15}(\.[0-9]{1,6})?")
 
 
 def asked_wait_s(headers: Mapping[str, str], now: datetime) -> float | None:
-    """Seconds the server asks to wait: retry-after-ms, else Retry-After (RFC 9110, 10.2.3: seconds or an HTTP-date).
+    """Seconds the server asks to wait: retry-after-ms, else Retry-After (RFC 9110, 10.2.3: seconds or an HTTP-date
+    in one of the three forms of 5.6.7).
 
     A date in the past is 0. Rubbish, negative and fractional values are None, as if the header were absent.
     """
@@ -25,7 +27,7 @@ def asked_wait_s(headers: Mapping[str, str], now: datetime) -> float | None:
     text = headers.get("retry-after", "").strip()
     if _SECONDS.fullmatch(text):
         return float(text)
-    if not text.endswith("GMT"):
+    if not _DATE.fullmatch(text):
         return None
     try:
         then = parsedate_to_datetime(text)

@@ -63,7 +63,9 @@ class Locator:
     ) -> dict[str, tuple[Located, ...]]:
         """The messages that bear exactly these ids. A hint whose UIDVALIDITY is no longer right is ignored."""
         wanted = {i for i in message_ids if i}
-        keys = [f"HEADER Message-ID {quoted(i).decode('ascii')}" for i in sorted(wanted) if _SEARCHABLE.fullmatch(i)]
+        # Without the brackets: some programs write none around the id of their own mail.
+        bare = [i.removeprefix("<").removesuffix(">") for i in sorted(wanted) if _SEARCHABLE.fullmatch(i)]
+        keys = [f"HEADER Message-ID {quoted(i).decode('ascii')}" for i in bare]
         if not wanted:
             return {}
         places = self._look(keys, [ref for i, ref in hints.items() if i in wanted])
@@ -200,13 +202,14 @@ class Locator:
 
 
 def message_id_of(header: bytes) -> str:
-    """The Message-ID of a header block as it is written, unfolded, with its angle brackets; "" if it has none."""
+    """The Message-ID of a header block, unfolded, in angle brackets (also where it has none); "" if there is none."""
     match = _MESSAGE_ID.search(header)
     if not match:
         return ""
     text = b"".join(line.strip() for line in match[1].splitlines()).decode("utf-8", "replace")
     bracketed = _BRACKETED.search(text)
-    return bracketed[0] if bracketed else text.strip()
+    word = text.strip()
+    return bracketed[0] if bracketed else f"<{word}>" if "@" in word and " " not in word else word
 
 
 def _read(replies: Iterable[Reply]) -> dict[int, Fetched]:

@@ -199,11 +199,11 @@ def _back_in_the_inbox(
     lost: Mapping[str, DecisionRecord],
     book: Corrections,
 ) -> list[tuple[DecisionRecord, Head]]:
-    """Archived messages that left the archive and lie in the inbox with a label of ours."""
+    """Archived messages that left the archive and lie in the inbox, with any label of ours: who moves a message back
+    may have changed its label too."""
     if not lost or facts.label_store != "keyword":
         return []
-    labels = sorted({categories.label(r.label_id) for r in lost.values()})
-    uids = mailbox.search(facts.inbox, [keyword_criteria(labels)])[-_MOST_BACK:]
+    uids = mailbox.search(facts.inbox, [keyword_criteria(categories.labels)])[-_MOST_BACK:]
     found = []
     for head in mailbox.fetch_flags(facts.inbox, uids).values() if uids else ():
         key = book.key(read_thread_headers(head.headers).message_id)

@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import Protocol
 
 from triage.domain.category import Action
+from triage.domain.correction import Correction
 from triage.domain.decision import Outcome, Question, Ruling, Verdict
 from triage.domain.mail import MessageRef, PreparedMail
 from triage.domain.record import DecisionRecord
@@ -81,18 +82,15 @@ def estimate(
 
 
 def fetch(
-    mailbox: Mailbox, records: Sequence[DecisionRecord], max_chars: int
+    mailbox: Mailbox, records: Mapping[MessageRef, DecisionRecord], max_chars: int
 ) -> Iterator[tuple[DecisionRecord, PreparedMail]]:
-    """The messages of these decisions that still lie in this mailbox's inbox, prepared as a run would. Only reads.
+    """Those of these messages that lie in this mailbox's inbox, prepared as a run would. Only reads.
 
     Raises MailboxError.
     """
     facts = mailbox.open()
-    there = {
-        place.uid: r
-        for r in records
-        if (place := place_of(r)) and (place.mailbox, place.uidvalidity) == (facts.inbox, facts.uidvalidity)
-    }
+    here = (facts.inbox, facts.uidvalidity)
+    there = {place.uid: r for place, r in records.items() if (place.mailbox, place.uidvalidity) == here}
     uids = sorted(there)
     for start in range(0, len(uids), BATCH):
         heads = dict(mailbox.fetch_heads(uids[start : start + BATCH]))
@@ -104,8 +102,15 @@ def fetch(
             yield there[uid], mail
 
 
-def place_of(record: DecisionRecord) -> MessageRef | None:
-    return record.archived_ref if record.archived_at else record.ref
+def places(records: Sequence[DecisionRecord], corrections: Sequence[Correction]) -> Mapping[MessageRef, DecisionRecord]:
+    """Where these messages lie: where they were seen last (`corrections`, oldest first), else where they were left."""
+    seen = {c.decision_id: c.ref for c in corrections if c.ref is not None}
+    found = {}
+    for record in records:
+        place = seen.get(record.id) or (record.archived_ref if record.archived_at else record.ref)
+        if place is not None:
+            found[place] = record
+    return found
 
 
 def decide_again(

@@ -155,6 +155,7 @@ _IN_WORDS = {
     "hidden_text": "it hides text from its reader",
     "may_be_hijack": "it may be a hijack attempt",
     "asks_for_action": "it may ask for something to be done",
+    "persons_question": "a person seems to ask something",
 }
 
 

@@ -23,6 +23,10 @@ MAX_ENCODED = 256 * 1024
 STUB_CHARS = 400
 SHARE_THAT_AGREES = 0.5
 
+MAX_CONTROLS = 0.05
+"""Share of control characters in a text; random bytes have twice as many."""
+
+_CONTROLS = bytes((*range(1, 9), *range(14, 27), *range(28, 32)))
 _META_CHARSET = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([\w.:-]{2,40})", re.IGNORECASE)
 _XML_CHARSET = re.compile(rb"\A\s*<\?xml[^>]{0,100}encoding\s*=\s*[\"']([\w.:-]{2,40})", re.IGNORECASE)
 _STUB = re.compile(
@@ -91,6 +95,9 @@ def read_body(body: Body, texts: Mapping[str, PartBytes], subject: str) -> Words
 
 def _text_of(part: Part, fetched: PartBytes, warnings: set[str]) -> tuple[str, int]:
     data = decode_transfer(fetched.data[:MAX_ENCODED], part.encoding)
+    if _is_binary(data[:4096]):
+        warnings.add("bad_charset")
+        return "", 0
     label = part.params.get("charset", "")
     if codec_of(label) is None and (found := _META_CHARSET.search(data, 0, 4096) or _XML_CHARSET.match(data)):
         label = found.group(1).decode("ascii")
@@ -99,6 +106,11 @@ def _text_of(part: Part, fetched: PartBytes, warnings: set[str]) -> tuple[str, i
     if doubtful:
         warnings.add("bad_charset")
     return visible(text)
+
+
+def _is_binary(sample: bytes) -> bool:
+    """Is this a file that only claims to be text? NUL and ESC are no sign: UTF-16 and ISO-2022 have them."""
+    return len(sample) - len(sample.translate(None, _CONTROLS)) > MAX_CONTROLS * max(len(sample), 100)
 
 
 def _from_html(rendered: Rendered, subject: str) -> Words:

@@ -154,9 +154,13 @@ def guess(data: bytes) -> str:
         fit = len(letters_of.findall(text)) / (len(foreign) or 1)
         if fit > best + 0.05:
             best, codec = fit, candidate
+    if codec in _CYRILLIC:  # both give letters for any byte: the right one gives more of the frequent ones
+        codec = max(_CYRILLIC, key=lambda c: len(_FREQUENT.findall(sample.decode(c, "replace"))))
     return codec
 
 
+_CYRILLIC = ("cp1251", "koi8_r")
+_FREQUENT = re.compile("[оеаинт]", re.IGNORECASE)
 _SCRIPTS = (
     ("cp1251", re.compile(r"[а-яё](?![А-ЯЁ])|(?<![а-яё])[А-ЯЁ]")),
     ("koi8_r", re.compile(r"[а-яё](?![А-ЯЁ])|(?<![а-яё])[А-ЯЁ]")),

@@ -7,7 +7,7 @@ import re
 
 _BASE64 = re.compile(rb"[A-Za-z0-9+/\s]*+=?\s*+=?\s*+")
 _FROM_URL_SAFE = bytes.maketrans(b"-_", b"+/")
-_ONLY_BASE64 = re.compile(rb"(?:[A-Za-z0-9+/]{4})++(?:\r?\n(?:[A-Za-z0-9+/]{4})++)*+[A-Za-z0-9+/]{0,3}={0,2}\s*")
+_ONLY_BASE64 = re.compile(rb"(?:[A-Za-z0-9+/]{4})++(?:\r?\n(?:[A-Za-z0-9+/]{4})*+)*+[A-Za-z0-9+/]{0,3}={0,2}\s*")
 _NOT_BASE64 = re.compile(rb"[^A-Za-z0-9+/]+")
 _BLANKS_BEFORE_END = re.compile(rb"=[ \t]+(?=\r?\n|\Z)")
 _SOFT_BREAK = re.compile(rb"=\r?\n")

@@ -11,7 +11,7 @@ from difflib import unified_diff
 from triage.domain.category import Action, CategorySet
 from triage.domain.correction import Correction, CorrectionKind
 from triage.domain.record import DecisionRecord
-from triage.report.tuning import Pair
+from triage.report.tuning import Pair, times
 
 MOST_EXAMPLES = 3
 ENOUGH = 5
@@ -65,10 +65,10 @@ def suggest(
 
 
 def _notes(label: str, made: Counter[tuple[str, str]], back: Counter[str], pairs: Sequence[Pair]) -> list[str]:
-    notes = [f"people made {b} of {a} {n} times: what tells them apart?" for (a, b), n in made.items() if a == label]
-    notes += [f"people moved {label} back from the archive {n} times" for n in [back[label]] if n]
+    notes = [f"people made {b} of {a} {times(n)}: what tells them apart?" for (a, b), n in made.items() if a == label]
+    notes += [f"people moved {label} back from the archive {times(n)}" for n in [back[label]] if n]
     notes += [
-        f"came close to {pair.second if pair.first == label else pair.first} {pair.count} times: say where it ends"
+        f"came close to {pair.second if pair.first == label else pair.first} {times(pair.count)}: say where it ends"
         for pair in pairs
         if label in (pair.first, pair.second) and pair.count >= 3
     ]

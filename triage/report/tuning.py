@@ -227,21 +227,31 @@ def sharpening(first: str, second: str, categories: CategorySet) -> str:
 
 
 def calibrate(reviewed: Iterable[tuple[Correction, DecisionRecord]], every: str = "all") -> tuple[Calibration, ...]:
-    """Reliability over all reviewed decisions and per label, from the latest word on each decision.
+    """Reliability over all reviewed answers and per choice, from the latest word on each decision.
 
-    Right is what a person read and left; wrong is what one changed. Expected calibration error over ten bins of the
-    highest probability. Inherited decisions carry their ancestor's confidence and are left out.
+    Right is a choice that a person read and left, or made of it (an answer under the floor may have been right).
+    Expected calibration error over ten bins of the highest probability. Inherited decisions carry their ancestor's
+    confidence and are left out; so is a fallback label that was read and left: nobody said what the mail is.
     """
     latest: dict[str, tuple[Correction, DecisionRecord]] = {}
     for correction, record in reviewed:  # newest first
-        if record.probabilities and (correction.kind in BY_A_PERSON or correction.kind is CorrectionKind.CONFIRMED):
+        if record.probabilities and (correction.kind in BY_A_PERSON or _confirms(correction, record)):
             latest.setdefault(record.id, (correction, record))
     groups: dict[str, list[tuple[float, bool]]] = {every: []}
     for correction, record in latest.values():
-        point = (max(record.probabilities.values()), correction.kind is CorrectionKind.CONFIRMED)
+        point = (max(record.probabilities.values()), correction.to_label == record.choice)
         groups[every].append(point)
-        groups.setdefault(record.label_id, []).append(point)
+        groups.setdefault(record.choice or "", []).append(point)
     return tuple(_calibration(label, points) for label, points in groups.items() if points)
+
+
+def _confirms(correction: Correction, record: DecisionRecord) -> bool:
+    return correction.kind is CorrectionKind.CONFIRMED and record.label_id == record.choice
+
+
+def times(n: int) -> str:
+    """How often, in words."""
+    return "once" if n == 1 else f"{n:,} times"
 
 
 def _calibration(label: str, points: Sequence[tuple[float, bool]]) -> Calibration:

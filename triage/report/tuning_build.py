@@ -25,6 +25,7 @@ from triage.report.tuning import (
     Report,
     calibrate,
     percentiles,
+    times,
 )
 
 MOST_UNSURE = 150_000
@@ -225,9 +226,9 @@ def _advice(report: Report) -> Iterator[str]:
         if pair.count >= 3:
             yield f"{pair.first} and {pair.second} came close {pair.count} times. {pair.advice}"
     for before, after, n in report.corrections.relabelled[:3]:
-        yield f"People made {after} of {before} {n} times: `triage suggest` shows what to change."
+        yield f"People made {after} of {before} {times(n)}: `triage suggest` shows what to change."
     for label, n in sorted(report.corrections.moved_back.items(), key=lambda item: -item[1])[:2]:
-        yield f"People moved {label} back from the archive {n} times: give it a higher floor, or action: keep."
+        yield f"People moved {label} back from the archive {times(n)}: give it a higher floor, or action: keep."
     for row in report.categories:
         if row.count == 0 and row.nearly == 0 and report.decisions >= 200 and row.action is not Action.KEEP:
             yield f"No mail was {row.label_id}: fewer categories are easier to tell apart."

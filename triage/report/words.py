@@ -25,6 +25,7 @@ _HELD = {
     "injection_pattern": ("gives orders", "it tries to give orders"),
     "may_be_hijack": ("hijack?", "it may be a hijack"),
     "asks_for_action": ("it asks", "it asks for action"),
+    "persons_question": ("a question", "a person seems to ask something"),
     "owner_in_thread": ("you wrote", "you wrote in this thread"),
 }
 

@@ -15,7 +15,8 @@ from typing import Generic, TypeVar, cast
 from triage.ports import Clock
 
 T = TypeVar("T")
-PATIENCE_S = 20.0
+PATIENCE_S = 0.4
+"""How long somebody waits for a first answer: a page that says "not yet" is better than one that does not come."""
 
 
 class TooSlow(TimeoutError):

@@ -15,12 +15,11 @@ from prometheus_client.registry import Collector
 from triage import __version__
 from triage.decide.breaker import load_state
 from triage.ledger.web_queries import LATENCY_BOUNDS_S, Amounts, Totals
-from triage.web.kept import TooSlow
+from triage.web.kept import Kept, TooSlow
 from triage.web.room import Room
 
 SCRAPE_S = 5.0
-PATIENCE_S = 8.0
-"""Under the ten seconds that Prometheus waits. The very first count of a large ledger may take longer."""
+"""A scrape may be told what the one before it had counted, if that was not long ago or counting takes long."""
 RATIO_OVER = timedelta(days=1)
 
 
@@ -43,6 +42,7 @@ class LedgerCollector(Collector):
 
     def __init__(self, room: Room) -> None:
         self._room = room
+        self._kept = Kept(room.app.clock, rest=1.0)
 
     def describe(self) -> Iterable[Metric]:
         """Nothing: registering must not read the ledger."""
@@ -51,7 +51,7 @@ class LedgerCollector(Collector):
     def collect(self) -> Iterator[Metric]:
         yield _build_info()
         yield from self._queue()
-        yield self._below_floor()
+        yield from self._below_floor()
         yield self._breakers()
         yield from self._health()
         yield from self._counters()
@@ -59,9 +59,7 @@ class LedgerCollector(Collector):
     def _counters(self) -> Iterator[Metric]:
         now = self._room.now()
         try:
-            seen = self._room.figures.look_anew(
-                "totals", lambda: self._room.ledger.totals(now), SCRAPE_S, patience_s=PATIENCE_S
-            )
+            seen = self._kept.look("totals", lambda: self._room.ledger.totals(now), SCRAPE_S)
         except TooSlow:
             return
         yield _runs(seen.value)
@@ -76,21 +74,20 @@ class LedgerCollector(Collector):
             metric.add_metric([account], depths.get(account, 0))
         yield metric
 
-    def _below_floor(self) -> Metric:
+    def _below_floor(self) -> Iterator[Metric]:
         metric = GaugeMetricFamily(
             "triage_below_floor_ratio",
             "Of the answers of the last 24 hours, the share under the floor. About a tenth is expected.",
             labels=["account"],
         )
-        counts = self._room.figures.look_anew(
-            "below floor",
-            lambda: self._room.ledger.below_floor_counts(self._room.now() - RATIO_OVER),
-            SCRAPE_S,
-            patience_s=PATIENCE_S,
-        )
-        for account, (answered, below) in sorted(counts.value.items()):
+        since = self._room.now() - RATIO_OVER
+        try:
+            seen = self._kept.look("below floor", lambda: self._room.ledger.below_floor_counts(since), SCRAPE_S)
+        except TooSlow:
+            return
+        for account, (answered, below) in sorted(seen.value.items()):
             metric.add_metric([account], below / answered)
-        return metric
+        yield metric
 
     def _breakers(self) -> Metric:
         app = self._room.app

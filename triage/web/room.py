@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 from triage.bootstrap import App
 from triage.checkup import check_up
@@ -13,7 +15,8 @@ from triage.ledger.ledger import SqlLedger
 from triage.report.audit import Audit, together
 from triage.report.audit_ledger import Scope, audit_ledger
 from triage.report.health import AccountHealth
-from triage.web.kept import Kept, Seen
+from triage.web.daily import DailySums, Period
+from triage.web.kept import PATIENCE_S, Kept, Seen, TooSlow
 from triage.web.sums import Sums, sum_up
 
 HEALTH_S = 60.0
@@ -23,6 +26,9 @@ AUDIT_S = 600.0
 GLANCE_S = 0.2
 """How long a page waits for a first look at the mailboxes, or a first audit, before it is shown without them."""
 AUDITED = timedelta(days=7)
+WARM_UP_S = 120.0
+MOST_WARMED = 20
+"""Accounts whose figures are counted before anybody asks."""
 PERIODS = (1, 7, 30, 90)
 """Days that a page can look back."""
 USUAL_PERIOD = 30
@@ -36,6 +42,7 @@ class Room:
         clock = app().clock
         self.figures = Kept(clock)
         self._healths = Kept(clock, rest=1.0)
+        self._daily = DailySums(clock, self._count)
 
     @property
     def app(self) -> App:
@@ -71,14 +78,27 @@ class Room:
         """Every account's health, never more than a minute old. Raises TooSlow when the mailboxes take longer."""
         return self._healths.look_anew("health", self._check_up, HEALTH_S, patience_s=patience_s)
 
-    def sums(self, account: str, days: int) -> Seen[Sums]:
-        """What was decided for an account in the last days, summed up."""
+    def sums(self, account: str, days: int, patience_s: float = PATIENCE_S) -> Seen[Sums]:
+        """What was decided for an account in the last days, summed up. Raises TooSlow, LedgerError."""
+        seen = self.by_day(account, days, patience_s)
+        return Seen(seen.value.total, seen.at)
 
-        def find() -> Sums:
-            since, until = self.period(days)
-            return sum_up(self.ledger.tallies(account, since, until))
+    def by_day(self, account: str, days: int, patience_s: float = PATIENCE_S) -> Seen[Period]:
+        """The same, and day by day. Raises TooSlow, LedgerError."""
 
-        return self.figures.look(("sums", account, days), find, FIGURES_S)
+        def find() -> Period:
+            return self._daily.period(account, *self.period(days))
+
+        return self.figures.look(("days", account, days), find, FIGURES_S, patience_s=patience_s)
+
+    def warm_up(self) -> None:
+        """Begin to find out what the first visitor would have to wait for. Raises LedgerError."""
+        searches: list[Callable[[], object]] = [self.health, self.audit]
+        for account in self.accounts()[:MOST_WARMED]:
+            searches += [partial(self.sums, account, days, WARM_UP_S) for days in PERIODS]
+        for search in searches:
+            with suppress(TooSlow):
+                search()
 
     def period(self, days: int) -> tuple[datetime, datetime]:
         now = self.now()
@@ -87,6 +107,9 @@ class Room:
     def audit(self) -> Seen[Audit]:
         """Do the invariants hold in the records of the last week? The mailboxes are read by `triage audit` alone."""
         return self.figures.look("audit", self._audit, AUDIT_S, patience_s=GLANCE_S)
+
+    def _count(self, account: str, since: datetime, until: datetime) -> Sums:
+        return sum_up(self.ledger.tallies(account, since, until))
 
     def _audit(self) -> Audit:
         since = self.now() - AUDITED

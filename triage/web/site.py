@@ -60,11 +60,11 @@ class Site:
             return self._answer(request)
         except NotThere as error:
             return self._page(
-                Page("message.html", "Not here", values={"text": str(error)}, status=HTTPStatus.NOT_FOUND)
+                Page("message.html", "Not here", values={"text": str(error), "again_s": 0}, status=HTTPStatus.NOT_FOUND)
             )
         except TooSlow:
-            text = "This is still being counted. Load the page again in a moment."
-            return self._trouble("Not yet", text)
+            text = "This is being counted for the first time. The page loads itself again in a moment."
+            return self._trouble("Not yet", text, again_s=2)
         except TriageError as error:
             self._log.warning("page_failed", path=request.path, detail=str(error))
             return self._trouble("The records cannot be read", str(error))
@@ -78,10 +78,10 @@ class Site:
 
     def _warm_up(self) -> None:
         try:
-            overview.overview(self._room, Request("/"))
+            self._room.warm_up()
             self._metrics.text("")
-        except (TriageError, TooSlow) as error:
-            self._log.debug("warm_up_failed", detail=str(error))
+        except TriageError as error:
+            self._log.warning("warm_up_failed", detail=str(error))
         except Exception as error:  # noqa: BLE001 - the visitor will be told
             self._log.error("warm_up_failed", exc_info=error)
 
@@ -124,8 +124,9 @@ class Site:
     def _page(self, page: Page, account: str = "") -> Response:
         return render(page, account_asked=account, now=self._room.now())
 
-    def _trouble(self, title: str, text: str) -> Response:
-        return self._page(Page("message.html", title, values={"text": text}, status=HTTPStatus.SERVICE_UNAVAILABLE))
+    def _trouble(self, title: str, text: str, again_s: int = 0) -> Response:
+        values = {"text": text, "again_s": again_s}
+        return self._page(Page("message.html", title, values=values, status=HTTPStatus.SERVICE_UNAVAILABLE))
 
 
 class _Token:

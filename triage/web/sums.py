@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 from triage.domain.decision import Outcome
 from triage.ledger.figures import Tally
@@ -67,12 +67,38 @@ class Sums:
         return self.categories.setdefault(category_id, CategorySums())
 
 
+_NUMBERS = tuple(f.name for f in fields(Sums) if f.name not in ("categories", "providers"))
+
+
 def sum_up(tallies: Iterable[Tally]) -> Sums:
     sums = Sums()
     for each in tallies:
         _add(sums, each)
         _add_to_categories(sums.category(each.label_id), sums.category(each.choice) if each.choice else None, each)
     return sums
+
+
+def merged(parts: Iterable[Sums]) -> Sums:
+    """The sums over several periods together."""
+    total = Sums()
+    for part in parts:
+        for name in _NUMBERS:
+            setattr(total, name, getattr(total, name) + getattr(part, name))
+        for category_id, sums in part.categories.items():
+            _merge_category(total.category(category_id), sums)
+        for provider, numbers in part.providers.items():
+            mails, tokens, usd = total.providers.get(provider, (0, 0, 0.0))
+            total.providers[provider] = (mails + numbers[0], tokens + numbers[1], usd + numbers[2])
+    return total
+
+
+def _merge_category(total: CategorySums, part: CategorySums) -> None:
+    total.labelled += part.labelled
+    total.archived += part.archived
+    total.inherited += part.inherited
+    total.named += part.named
+    total.below_floor += part.below_floor
+    total.bins = [a + b for a, b in zip(total.bins, part.bins, strict=True)]
 
 
 def shares(providers: Mapping[str, tuple[int, int, float]]) -> list[tuple[str, int, int, float]]:

@@ -97,7 +97,7 @@ def test_a_copyuid_that_makes_no_sense_tells_nothing(told: str) -> None:
         (b"Message-ID: <a@b>\r\n\r\n", "<a@b>"),
         (b"Subject: x\r\nMESSAGE-ID:<a@b> (note)\r\n\r\n", "<a@b>"),
         (b"Message-ID:\r\n <a@\r\n b>\r\nFrom: <c@d>\r\n\r\n", "<a@b>"),
-        (b"Message-ID: bare@id \r\n\r\n", "bare@id"),
+        (b"Message-ID: bare@id \r\n\r\n", "<bare@id>"),
         (b"Message-ID: <\xe9@b>\r\n\r\n", "<\ufffd@b>"),
         (b"X-Message-ID: <a@b>\r\n\r\n", ""),
         (b"", ""),

@@ -10,9 +10,11 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from services.ledger import HandClock
+from support.premises import wait_until
 from support.web_world import World
 from triage.domain.record import Trigger
-from triage.web.messages import Request
+from triage.web.messages import Request, Response
+from triage.web.site import Site
 
 Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 
@@ -25,10 +27,17 @@ def world(tmp_path: Path) -> Iterator[World]:
 
 
 def scrape(world: World) -> Samples:
-    response = world.site.answer(Request("/metrics", headers={"host": "localhost"}))
+    """What Prometheus would get in the end: what is still being counted is left out at first."""
+    site = world.site
+    wait_until(lambda: b"triage_decision_latency" in metrics(site).body)
+    response = metrics(site)
     assert response.status == 200
     families = text_string_to_metric_families(response.body.decode())
     return {(s.name, tuple(sorted(s.labels.items()))): s.value for f in families for s in f.samples}
+
+
+def metrics(site: Site) -> Response:
+    return site.answer(Request("/metrics", headers={"host": "localhost"}))
 
 
 def value(samples: Samples, name: str, **labels: str) -> float:

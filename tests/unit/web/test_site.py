@@ -16,6 +16,7 @@ import pytest
 
 from support.premises import wait_until
 from support.web_world import HOSTILE, World, token
+from support.web_world import patient_get as get
 from triage.config.settings import HttpSettings
 from triage.domain.errors import ConfigError, LedgerError
 from triage.domain.record import Run
@@ -48,10 +49,6 @@ def run(lived: World) -> Run:
 @pytest.fixture(scope="module")
 def site(lived: World, run: Run) -> Site:
     return lived.site
-
-
-def get(site: Site, target: str, **headers: str) -> Response:
-    return site.answer(Request.of(target, {"host": "localhost"} | headers))
 
 
 def text_of(response: Response) -> str:

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from support.web_world import World
+from support.premises import wait_until
+from support.web_world import World, patient_get
 from triage.web.messages import Request
 from triage.web.room import PERIODS
 from triage.web.site import ROUTES
@@ -23,10 +24,10 @@ def exposed(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
     """The names in a scrape over a ledger with a past, with and without their suffixes."""
     world = World(tmp_path_factory.mktemp("docs"))
     world.lived_in()
-    world.site.answer(Request("/healthz", headers={"host": "localhost"}))
     site = world.site
     site.answer(Request("/healthz", headers={"host": "localhost"}))
-    body = site.answer(Request("/metrics", headers={"host": "localhost"})).body.decode()
+    wait_until(lambda: b"triage_cost" in patient_get(site, "/metrics").body)
+    body = patient_get(site, "/metrics").body.decode()
     world.close()
     return set(re.findall(r"^(triage_[a-z_]+)", body, re.MULTILINE))
 

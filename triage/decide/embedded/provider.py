@@ -22,6 +22,11 @@ GENERATION = 1
 HIJACK_SUSPICION = 0.15
 _HIDDEN_WARNING = "hidden_text"
 _PRESSING = ("newsletter", "promotion", "spam")
+_BULK = ("newsletter", "promotion")
+_BUILT_AS_BULK = (
+    "#html", "#images", "#list-unsubscribe", "#list-id", "#feedback-id", "#precedence:bulk", "#precedence:list",
+    "#auto-submitted", "#suppress", "#sender:no-reply",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +110,8 @@ def vetoes_of(features: Features, anchor_probabilities: Sequence[float], mail: P
     """Why this mail must not leave the inbox whatever its category, as codes.
 
     A request for action counts only where it would hide a duty: a system's message or a receipt. Newsletters,
-    promotions and spam press their readers all day.
+    promotions and spam press their readers all day. But a question in a mail that nothing shows to be bulk mail, no
+    link and no header of a list, is somebody's question, whatever it sounds like.
     """
     best = ANCHORS[max(range(len(ANCHORS)), key=lambda n: anchor_probabilities[n])]
     vetoes = []
@@ -117,4 +123,11 @@ def vetoes_of(features: Features, anchor_probabilities: Sequence[float], mail: P
         vetoes.append("hidden_text")
     if features.asks and best not in _PRESSING:
         vetoes.append("asks_for_action")
+    if best in _BULK and _is_a_persons_question(features):
+        vetoes.append("persons_question")
     return tuple(vetoes)
+
+
+def _is_a_persons_question(features: Features) -> bool:
+    values = features.values
+    return "#question" in values and "#links:0" in values and not any(sign in values for sign in _BUILT_AS_BULK)

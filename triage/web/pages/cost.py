@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import date
+
+from markupsafe import Markup
 
 from triage.report.text import money
 from triage.web.charts.columns import daily_columns
@@ -14,7 +16,7 @@ from triage.web.pages.asking import account_of, days_of
 from triage.web.room import PERIODS, Room
 from triage.web.sums import Sums, shares
 
-DAYS_S = 60.0
+SENDERS_S = 60.0
 TAIL_SHOWN = 15
 TAIL_SHARE = 0.25
 
@@ -35,13 +37,11 @@ def cost(room: Room, request: Request) -> Page:
     account, days = account_of(room, request), days_of(request)
     since, until = room.period(days)
     ledger = room.ledger
-    seen = room.sums(account, days)
-    sums = seen.value
-    by_day = room.figures.look(("days", account, days), lambda: ledger.days(account, since, until), DAYS_S).value
+    seen = room.by_day(account, days)
+    sums, by_day = seen.value.total, seen.value.by_day
     heaviest = room.figures.look(
-        ("senders", account, days), lambda: ledger.heaviest_senders(account, since, until), DAYS_S
+        ("senders", account, days), lambda: ledger.heaviest_senders(account, since, until), SENDERS_S
     ).value
-    span = _days(since, until)
     tail = _tail(heaviest, sums.input_tokens)
     values = {
         "account": account,
@@ -50,9 +50,9 @@ def cost(room: Room, request: Request) -> Page:
         "periods": PERIODS,
         "sums": sums,
         "counted_at": seen.at,
-        "cost_plot": daily_columns(_values(span, by_day, 2), "Cost per day", money) if sums.cost_usd else None,
-        "mail_plot": daily_columns(_values(span, by_day, 0), "Mails decided per day", whole),
-        "by_day": [(day, *by_day.get(day, (0, 0, 0.0))) for day in reversed(span)],
+        "cost_plot": _plot(by_day, lambda day: day.cost_usd, "Cost per day", money) if sums.cost_usd else None,
+        "mail_plot": _plot(by_day, lambda day: day.decisions, "Mails decided per day", whole),
+        "by_day": sorted(by_day.items(), reverse=True),
         "providers": shares(sums.providers),
         "tail": tail[:TAIL_SHOWN],
         "quarter": next((i for i, sender in enumerate(tail, start=1) if sender.together >= TAIL_SHARE), None),
@@ -61,15 +61,10 @@ def cost(room: Room, request: Request) -> Page:
     return Page("cost.html", "Cost", "cost", values)
 
 
-def _days(since: datetime, until: datetime) -> list[date]:
-    count = (until.date() - since.date()).days + 1
-    return [since.date() + timedelta(days=n) for n in range(count)]
-
-
-def _values(
-    span: Sequence[date], by_day: Mapping[date, tuple[int, int, float]], column: int
-) -> list[tuple[date, float]]:
-    return [(day, by_day[day][column] if day in by_day else 0) for day in span]
+def _plot(
+    by_day: Mapping[date, Sums], of: Callable[[Sums], float], title: str, write: Callable[[float], str]
+) -> Markup:
+    return daily_columns([(day, of(sums)) for day, sums in sorted(by_day.items())], title, write)
 
 
 def _tail(heaviest: Sequence[tuple[str, int, int]], all_tokens: int) -> list[Sender]:

@@ -34,7 +34,7 @@ def overview(room: Room, request: Request) -> Page:
     health = _health(room)
     by_name = {each.account: each for each in health.value} if health else {}
     cards = [
-        Card(name, by_name.get(name), room.sums(name, DAY).value if number < MOST_CARDS else None)
+        Card(name, by_name.get(name), _day(room, name) if number < MOST_CARDS else None)
         for number, name in enumerate(room.accounts())
     ]
     try:
@@ -57,6 +57,13 @@ def overview(room: Room, request: Request) -> Page:
 def _health(room: Room) -> Seen[tuple[AccountHealth, ...]] | None:
     try:
         return room.health()
+    except TooSlow:
+        return None
+
+
+def _day(room: Room, account: str) -> Sums | None:
+    try:
+        return room.sums(account, DAY).value
     except TooSlow:
         return None
 

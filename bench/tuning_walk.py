@@ -1,0 +1,106 @@
+"""The walk of docs/tuning.md on the demo's mail: runs, a person's corrections, report, suggestion, replays.
+
+    python -m bench.tuning_walk > walk.txt
+
+Everything a person does in it is done as a mail client does it: over IMAP, behind the program's back.
+"""
+
+from __future__ import annotations
+
+import imaplib
+import subprocess
+import sys
+import tempfile
+from datetime import timedelta
+from pathlib import Path
+
+from triage import logs
+from triage.bootstrap import App
+from triage.cli.run import make_run
+from triage.clock import SystemClock
+from triage.config.load import load
+from triage.demo.config import ACCOUNT, write_config
+from triage.demo.mails import Sample, sample_mails
+from triage.demo.server import DemoServer
+from triage.domain.mail import MessageRef
+
+ENQUIRY = """\
+  - id: enquiry
+    name: Enquiry
+    criteria: >-
+      A customer asks for a price, a quotation, a table, a booking or whether we have something:
+      somebody who may buy from us waits for our answer.
+    examples:
+      - "Presupuesto para una boda de 120 personas"
+      - "Could you send me your January price list and tell me whether you deliver?"
+    action: keep
+    like: action-required
+
+"""
+
+
+def main() -> None:
+    now = SystemClock().now()
+    samples = sample_mails(now)
+    with tempfile.TemporaryDirectory() as scratch, DemoServer(samples, port=0) as server:
+        directory = Path(scratch)
+        write_config(directory, server.address, now.date() - timedelta(days=3))
+        logs.configure("error")
+        sort(directory, samples, server)
+        categories = (directory / "categories.yaml").read_text("utf-8")
+        spam = "    action: archive\n\n  - id: spam"
+        edits = {
+            "floor.yaml": categories.replace(spam, f"    action: archive\n    floor: 0.8{spam[19:]}"),
+            "enquiry.yaml": categories.replace("  - id: conversation\n", f"{ENQUIRY}  - id: conversation\n", 1),
+        }
+        say(directory, "report")
+        say(directory, "suggest")
+        for name, text in edits.items():
+            (directory / name).write_text(text, "utf-8")
+            say(directory, "replay", str(directory / name))
+        say(directory, "audit")
+
+
+def sort(directory: Path, samples: list[Sample], server: DemoServer) -> None:
+    """Sort the inbox, then correct as a person would: every wrong label in the inbox, and mail moved back."""
+    app = App(load(directory, {}))
+    account = app.account(ACCOUNT)
+    mailbox = app.mailbox(account)
+    mailbox.open()
+    uids = mailbox.search(account.inbox, ["ALL"])
+    refs = sorted(head.ref for head in mailbox.fetch_flags(account.inbox, uids).values())
+    mailbox.close()
+    truth = dict(zip(refs, (s.category for s in samples if s.mailbox == account.inbox), strict=True))
+    while (run := make_run(app, ACCOUNT, {})) is not None and run.counts.get("selected"):
+        pass
+    wrong = [d for run in app.ledger.runs() for d in app.ledger.decisions(run.id) if d.label_id != truth[d.ref]]
+    app.close()
+    client = imaplib.IMAP4(server.address.host, server.address.port)
+    client.login(server.address.user, server.address.password)
+    for decision in wrong:
+        relabel(client, decision.archived_ref or decision.ref, decision.label_id, truth[decision.ref], account.inbox)
+    client.logout()
+
+
+def relabel(client: imaplib.IMAP4, place: MessageRef, before: str, after: str, inbox: str) -> None:
+    client.select(place.mailbox)
+    client.uid("STORE", str(place.uid), "-FLAGS", f"(Triage/{before})")
+    client.uid("STORE", str(place.uid), "+FLAGS", f"(Triage/{after})")
+    if place.mailbox != inbox:
+        client.uid("MOVE", str(place.uid), inbox)
+
+
+def say(directory: Path, *arguments: str) -> None:
+    """Run one command and print what it says."""
+    shown = " ".join(Path(a).name for a in arguments)
+    done = subprocess.run(
+        [sys.executable, "-m", "triage", *arguments, "--config", str(directory)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    print(f"$ triage {shown}\n{done.stdout}{done.stderr}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
