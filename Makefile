@@ -28,7 +28,7 @@ $(VENV)/.test: $(VENV)/.run requirements/test.lock
 	@$(PIP) install --require-hashes -r requirements/test.lock
 	@touch $@
 
-services: ## Dovecot and PostgreSQL for the tests, where apt can bring them
+services: ## Dovecot, PostgreSQL and Chromium for the tests, where apt can bring them
 	@sh scripts/install-services.sh
 
 test: install-test lint types imports ## Everything: lint, types, layers, tests

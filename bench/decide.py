@@ -1,7 +1,7 @@
 """How fast the chain decides, and what it makes of every fault a server can have.
 
 python bench/decide.py            decisions side by side against a local server with a fixed latency
-python bench/decide.py --faults   every fault of `jevcompat mock` in turn, as a table
+python bench/decide.py --faults   whole runs against every fault of `jevcompat mock` and an adversarial server, a table
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import json
 import multiprocessing
 import re
 import resource
-import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -22,9 +22,10 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
+sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
-from triage.clock import SystemClock  # noqa: E402 - runs from a checkout too
+from triage import logs  # noqa: E402 - runs from a checkout too
+from triage.clock import SystemClock  # noqa: E402
 from triage.decide.chain import Chain  # noqa: E402
 from triage.decide.cost import SpendGuard  # noqa: E402
 from triage.decide.link import Link  # noqa: E402
@@ -188,44 +189,42 @@ def timed(chain: Chain, n: int) -> float:
 
 
 def faults() -> None:
-    listed = subprocess.run([*MOCK, "--list-faults"], capture_output=True, text=True, check=True).stdout
-    lines = [line.split(None, 3) for line in listed.splitlines()]
-    print(f"{'fault':<24}{'answered':>9}  {'what came of it':<58}what the server does")
-    for name, _, _, what in lines:
-        with mock(name) as url:
-            chain = a_chain(url, 20, api_key="a-key")
-            rulings = decide(chain, mails(20))
-            chain.close()
-        answers = [r.answer for r in rulings.values() if r.answer]
-        assert all(a.choice in QUESTION.ids and a.probabilities[a.choice] >= 1 / len(QUESTION.ids) for a in answers)
-        notes = {f"{f.kind}: {f.code}" for r in rulings.values() for f in r.failures}
-        notes |= {repair for a in answers for repair in a.repaired}
-        left = sum(not r.asked for r in rulings.values())
-        told = ", ".join(sorted(notes)) + (f"; {left} left for the next run" if left else "")
-        print(f"{name:<24}{len(answers):>6}/20  {told:<58}{what}")
+    """A whole run on a mail server of its own for each; exit 1 if one does harm."""
+    from fakes.http_stub import HttpStub
+    from services.dovecot import Dovecot
+    from services.jevcompat import FAULTS, faulty
+    from support.odd_model import ADVERSARIES, HEAD, MAILS, Aftermath, run_against
+
+    logs.configure("error", "auto")
+    harm = 0
+    print(f"Whole runs of {len(MAILS)} mails on Dovecot, one for each fault\n{'fault':<24}{HEAD}")
+
+    def tell(name: str, found: Aftermath) -> None:
+        nonlocal harm
+        harm += bool(found.wrong)
+        print(f"{name:<24}{found.row()}" + "".join(f"\n    WRONG: {what}" for what in found.wrong), flush=True)
+
+    with Dovecot("maildir") as server, tempfile.TemporaryDirectory() as folder:
+        for n, name in enumerate(("none", *FAULTS)):
+            with faulty(name) as url:
+                tell(name, run_against(server, f"fault{n}", _folder(folder, f"fault{n}"), url))
+        for n, (name, script) in enumerate(ADVERSARIES.items()):
+            with HttpStub(script) as stub:
+                tell(name, run_against(server, f"odd{n}", _folder(folder, f"odd{n}"), stub.url))
+    print(f"{harm} of {len(FAULTS) + 1 + len(ADVERSARIES)} did harm")
+    if harm:
+        raise SystemExit(1)
 
 
-MOCK = [sys.executable, "-c", "import sys; from jevcompat.cli import main; sys.exit(main())", "mock"]
-
-
-@contextmanager
-def mock(fault: str) -> Iterator[str]:
-    key = ["--key", "a-key"] if fault.startswith("auth-") and fault != "auth-rejects-header" else []
-    process = subprocess.Popen([*MOCK, "--port", "0", "--fault", fault, *key], stderr=subprocess.PIPE, text=True)
-    assert process.stderr
-    try:
-        found = re.search(r"http://[0-9.]+:[0-9]+", process.stderr.readline())
-        assert found
-        yield found[0]
-    finally:
-        process.terminate()
-        process.wait(10)
-        process.stderr.close()
+def _folder(parent: str, name: str) -> Path:
+    folder = Path(parent) / name
+    folder.mkdir()
+    return folder
 
 
 if __name__ == "__main__":
     arguments = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
-    arguments.add_argument("--faults", action="store_true", help="every fault of jevcompat mock in turn")
+    arguments.add_argument("--faults", action="store_true", help="whole runs against every fault, as a table")
     if arguments.parse_args().faults:
         faults()
     else:

@@ -24,17 +24,25 @@ from triage.demo.mails import Sample, sample_mails
 from triage.demo.server import DemoServer
 from triage.domain.mail import MessageRef
 
-ENQUIRY = """\
-  - id: enquiry
-    name: Enquiry
-    criteria: >-
-      A customer asks for a price, a quotation, a table, a booking or whether we have something:
-      somebody who may buy from us waits for our answer.
+OUTREACH = """\
+  - id: outreach
+    name: Sales outreach
+    criteria: A stranger offers us a service in a personal mail and asks for a short call.
     examples:
-      - "Presupuesto para una boda de 120 personas"
-      - "Could you send me your January price list and tell me whether you deliver?"
-    action: keep
-    like: action-required
+      - "Quick question about your website, do you have 15 minutes this week?"
+      - "I help companies like yours cut costs."
+    action: archive
+
+"""
+DELIVERY = """\
+  - id: delivery
+    name: Delivery
+    criteria: A parcel or an order is on its way, out for delivery or delivered.
+    examples:
+      - "Your parcel is out for delivery today between 14 and 16 h."
+      - "Your order 20-11834 has been delivered."
+      - "Su pedido llega hoy."
+    action: archive
 
 """
 
@@ -48,10 +56,10 @@ def main() -> None:
         logs.configure("error")
         sort(directory, samples, server)
         categories = (directory / "categories.yaml").read_text("utf-8")
-        spam = "    action: archive\n\n  - id: spam"
+        behind = "  - id: conversation\n"
         edits = {
-            "floor.yaml": categories.replace(spam, f"    action: archive\n    floor: 0.8{spam[19:]}"),
-            "enquiry.yaml": categories.replace("  - id: conversation\n", f"{ENQUIRY}  - id: conversation\n", 1),
+            name: categories.replace(behind, text + behind, 1)
+            for name, text in (("delivery.yaml", DELIVERY), ("outreach.yaml", OUTREACH))
         }
         say(directory, "report")
         say(directory, "suggest")

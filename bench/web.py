@@ -3,8 +3,8 @@
     python -m bench.web [--decisions 1000000] [--keep DIRECTORY]
 
 "first" is how long the first visitor after a start waits for figures that nobody has counted yet (the daemon itself
-begins to count them when it starts). "then" are those that follow, the clock moved ahead before each, so that every kept
-figure has become old and is counted anew behind the page's back.
+begins to count them when it starts). "then" are those that follow, the clock moved ahead before each, so that every
+kept figure has become old and is counted anew behind the page's back.
 """
 
 from __future__ import annotations

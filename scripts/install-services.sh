@@ -1,14 +1,17 @@
 #!/bin/sh
-# Dovecot and PostgreSQL for the tests, from Debian's packages where apt is there and we may use it.
+# Dovecot, PostgreSQL and Chromium for the tests, from Debian's packages where apt is there and we may use it.
 # Elsewhere the tests that need them say so and are skipped; with CI set they fail.
 set -eu
 
 have_dovecot() { command -v dovecot >/dev/null 2>&1 || [ -x /usr/sbin/dovecot ]; }
 have_postgres() { ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/null 2>&1; }
 
+have_chromium() { command -v chromium >/dev/null 2>&1 || command -v chromium-browser >/dev/null 2>&1; }
+
 wanted=""
 have_dovecot || wanted="$wanted dovecot-imapd"
 have_postgres || wanted="$wanted postgresql"
+have_chromium || wanted="$wanted chromium"
 command -v openssl >/dev/null 2>&1 || wanted="$wanted openssl"
 [ -n "$wanted" ] || exit 0
 

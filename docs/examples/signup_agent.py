@@ -18,6 +18,7 @@ from urllib.parse import urlencode, urlsplit
 sys.path.insert(0, str(Path(__file__).parent))
 
 from signup_app import HOST, SignupApp, imap_delivery
+
 from triage.agent.result import Result, RunView
 from triage.agent.tool import MailTool
 from triage.bootstrap import App
@@ -119,9 +120,9 @@ def main() -> int:
     tool = app.tool()
     try:
         with SignupApp(deliver) as web:
-            agent = Agent(tool, web.port, say=lambda line: print(line))
+            agent = Agent(tool, web.port, say=lambda line: sys.stdout.write(f"{line}\n"))
             done = agent.run(f"signup-{secrets.token_hex(4)}")
-            print("confirmed" if done and web.confirmed else "not confirmed")
+            sys.stdout.write("confirmed\n" if done and web.confirmed else "not confirmed\n")
     finally:
         tool.close()
         app.close()

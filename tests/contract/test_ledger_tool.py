@@ -7,10 +7,10 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from triage.domain.mail import MessageRef
-from triage.domain.tool import Claim, Receipt, RunRecord, Taking, ToolRefused, WaitRecord
 
 from services.ledger import START, Bench
+from triage.domain.mail import MessageRef
+from triage.domain.tool import Claim, Receipt, RunRecord, Taking, ToolRefused, WaitRecord
 
 pytest_plugins = ["conftest_ledger"]
 

@@ -16,16 +16,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from triage.agent import acceptance, identity, looking
-from triage.agent.result import Result, RunView
-from triage.bootstrap import App
-from triage.domain.record import RunState
 
 from fakes.table_provider import TableProvider
 from services.dovecot import Dovecot, Mail
 from support.mail_tool import mail
 from support.office import TestApp, make_run
 from support.tool_site import REPOSITORY, Site, wait_request
+from triage.agent import acceptance, identity, looking
+from triage.agent.result import Result, RunView
+from triage.bootstrap import App
+from triage.domain.record import RunState
 
 
 @pytest.fixture(scope="module")
@@ -97,9 +97,7 @@ def test_fifty_twin_runs_and_not_one_crosses(site: Site, app: App) -> None:
     assert twin_runs(site, app) == {"own": 47, "crossed": 0, "ambiguous": 1, "timeout": 2, "other": 0}
 
 
-def test_the_same_fifty_runs_without_the_nonce_go_wrong(
-    site: Site, app: App, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_same_fifty_runs_without_the_nonce_go_wrong(site: Site, app: App, monkeypatch: pytest.MonkeyPatch) -> None:
     """The test above can fail: with addresses compared up to the tag alone, no run gets what is its own for sure."""
 
     def without_tag(address: str) -> str:
@@ -225,7 +223,8 @@ def test_a_killed_wait_goes_on_where_it_was(site: Site, app: App) -> None:
     tool = app.tool()
     run = opened(tool, "signup-1842")
     code = (
-        "import json, sys; from pathlib import Path; from triage.bootstrap import App; from triage.config.load import load\n"
+        "import json, sys; from pathlib import Path\n"
+        "from triage.bootstrap import App; from triage.config.load import load\n"
         "app = App(load(Path(sys.argv[1]))); tool = app.tool()\n"
         "tool.wait(json.loads(sys.argv[2]), progress=lambda *a: print(a, flush=True))\n"
     )
@@ -267,9 +266,7 @@ def test_a_wrong_password_is_one_login(site: Site) -> None:
 # ------------------------------------------------------------ beside the daemon
 
 
-def test_the_daemon_leaves_a_live_runs_mail_alone_and_labels_it_afterwards(
-    server: Dovecot, tmp_path: Path
-) -> None:
+def test_the_daemon_leaves_a_live_runs_mail_alone_and_labels_it_afterwards(server: Dovecot, tmp_path: Path) -> None:
     """No question to the model, nothing archived, no place in the batch; later a label that a person sees."""
     user = "beside"
     site = Site(tmp_path, server, user)

@@ -48,6 +48,7 @@ def test_the_agent_stops_where_the_tool_says_stop() -> None:
     from datetime import UTC, datetime
 
     from signup_agent import next_step
+
     from triage.agent.result import Result
     from triage.agent.states import NextAction, Stage, State
 

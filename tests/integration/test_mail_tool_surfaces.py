@@ -17,17 +17,17 @@ import httpx2
 import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
+
+from services.dovecot import Dovecot
+from support.bad_requests import BAD, CANARY
+from support.mail_tool import LINK
+from support.tool_site import REPOSITORY, Site, wait_request
 from triage.agent.bearer import new_token
 from triage.agent.descriptions import TOOLS
 from triage.agent.mcp_server import http_app
 from triage.agent.result import Result, RunView
 from triage.bootstrap import App
 from triage.cli.main import run_cli
-
-from services.dovecot import Dovecot
-from support.bad_requests import BAD, CANARY
-from support.mail_tool import LINK
-from support.tool_site import REPOSITORY, Site, wait_request
 
 MCP_NAMES = {"open": "mail_open", "find": "mail_find", "wait": "mail_wait", "take": "mail_take"}
 RUNS = ("signup-1842", "signup-2", "signup-77", "login-1", "signup-404")
@@ -108,9 +108,12 @@ class HttpServing:
 
     @asynccontextmanager
     async def client(self, token: str) -> AsyncIterator[Client]:
-        async with httpx2.AsyncClient(headers={"Authorization": f"Bearer {token}"}, timeout=60) as http:
-            async with Client(streamable_http_client(self.url, http_client=http)) as client:
-                yield client
+        headers = {"Authorization": f"Bearer {token}"}
+        async with (
+            httpx2.AsyncClient(headers=headers, timeout=60) as http,
+            Client(streamable_http_client(self.url, http_client=http)) as client,
+        ):
+            yield client
 
 
 def run(work: Callable[[], Awaitable[Any]]) -> Any:
@@ -128,9 +131,7 @@ async def call(client: Client, name: str, request: dict[str, Any]) -> dict[str, 
     return told.structured_content
 
 
-def test_bad_input_is_told_alike_on_every_surface(
-    site: Site, app: App, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_bad_input_is_told_alike_on_every_surface(site: Site, app: App, capfd: pytest.CaptureFixture[str]) -> None:
     tool = app.tool()
     mine, other = opened(tool, "signup-1842"), opened(tool, "signup-2")
     requests = [(bad, bad.request(mine, other)) for bad in BAD]
@@ -139,9 +140,7 @@ def test_bad_input_is_told_alike_on_every_surface(
     command_line = {}
     for bad, request in requests:
         capfd.readouterr()
-        code = run_cli(
-            ["tool", bad.call, "--request", json.dumps(request), "--json", "--config", str(site.directory)]
-        )
+        code = run_cli(["tool", bad.call, "--request", json.dumps(request), "--json", "--config", str(site.directory)])
         out, err = capfd.readouterr()
         assert CANARY not in out + err
         assert code == {"invalid_request": 2, "forbidden": 16}[bad.state]

@@ -14,13 +14,15 @@ import pytest
 from fakes.table_provider import TableProvider
 from services.dovecot import Dovecot, Mail
 from support.office import TestApp, make_run, settings_for
+from triage.domain.category import NONE_ID
 from triage.domain.decision import Answer, Failure, Question
 from triage.domain.mail import MessageRef, PreparedMail
 from triage.domain.record import DecisionRecord, RunState
-from triage.threads.headers import read_thread_headers
 from unit.threads.threads_play import CASES, CATEGORIES, Case, Expected, StoredMail, read_case
 
 NEEDS_MORE = {"thread", "floor", "moved_back", "arrives"}
+NO_SERVER_HOLDS = {"96-mbox-line-and-nul"}
+"""IMAP cannot carry NUL: the server changes the ids before the program sees them."""
 SURE = 0.99
 
 
@@ -29,7 +31,9 @@ def one_run_tells(case: Case) -> bool:
     return not any(NEEDS_MORE & set(m.settings) or m.settings.get("by", "person") != "person" for m in case.mails)
 
 
-FILES = [path for path in sorted(CASES.glob("*.case")) if one_run_tells(read_case(path))]
+FILES = [
+    path for path in sorted(CASES.glob("*.case")) if path.stem not in NO_SERVER_HOLDS and one_run_tells(read_case(path))
+]
 
 
 class ByBody(TableProvider):
@@ -77,7 +81,8 @@ def test_a_case_ends_on_a_server_as_it_says(server: Dovecot, tmp_path: Path, pat
     refs = deliver(server, path.stem, case.mails)
     answers = dict(pair.split("=") for pair in case.settings.get("answers", "").split())
     default = answers.pop("default", "other")
-    provider = ByBody({name: (label, SURE) for name, label in answers.items()}, default=(default, SURE))
+    table = {name: (label if label != CATEGORIES.fallback_id else NONE_ID, SURE) for name, label in answers.items()}
+    provider = ByBody(table, default=(default, SURE))
     addresses = tuple(case.settings.get("owner", "desk@example.org").split())
     settings = settings_for(
         tmp_path, server.port, path.stem, server.password, categories=CATEGORIES, addresses=addresses
@@ -85,18 +90,16 @@ def test_a_case_ends_on_a_server_as_it_says(server: Dovecot, tmp_path: Path, pat
     app = TestApp(settings, [provider])
     run = make_run(app)
     records = {d.ref.uid: d for d in app.ledger.decisions(run.id)}
-    journal_key = app.ledger.journal.key if hasattr(app.ledger, "journal") else app.ledger.key
     app.close()
     assert run.state is RunState.DONE
-    keys = {}
-    for mail in case.mails:
-        message_id = read_thread_headers(mail.headers).message_id
-        keys[mail.name] = journal_key(message_id) if message_id else ""
+    names = {
+        d.message_key: name for name, ref in refs.items() if (d := records.get(ref.uid)) and ref.mailbox == "INBOX"
+    }
     wrong = [
         problem
         for expected in case.expected
         if not expected.advisory
-        for problem in differences(expected, records[refs[expected.name].uid], keys)
+        for problem in differences(expected, records[refs[expected.name].uid], names)
     ]
     assert wrong == []
     for expected in case.expected:
@@ -108,7 +111,9 @@ def test_a_case_ends_on_a_server_as_it_says(server: Dovecot, tmp_path: Path, pat
                 assert f"Triage/{expected.label}" in server.flags(path.stem)[uid]
 
 
-def differences(expected: Expected, record: DecisionRecord, keys: dict[str, str]) -> list[str]:
+def differences(expected: Expected, record: DecisionRecord, names: dict[str, str]) -> list[str]:
+    """What the record says otherwise. `names` are the mails of the batch by their keys: a labelled ancestor's key is
+    the ledger's own secret, so of it only that it is none of the batch can be told."""
     outcome = "inherit" if record.inherited_from else "ask"
     found = [] if outcome in expected.outcomes else [f"{expected.name}: {outcome} {record.why}"]
     if record.label_id != expected.label:
@@ -119,4 +124,8 @@ def differences(expected: Expected, record: DecisionRecord, keys: dict[str, str]
         for fact, value in expected.facts.items()
         if fact in seen and seen[fact] != value
     ]
+    parent = names.get(record.inherited_from or "")
+    wanted = expected.facts.get("from")
+    if wanted and parent != (wanted if wanted in names.values() else None):
+        found.append(f"{expected.name}: inherits from {parent}, not {wanted}")
     return found

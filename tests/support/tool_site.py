@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from triage.bootstrap import App
-from triage.config.load import load
 
 from services.dovecot import Dovecot, Mail
 from support.mail_tool import POLICY, mail
+from triage.bootstrap import App
+from triage.config.load import load
 
 REPOSITORY = Path(__file__).parents[2]
 _TRIAGE = """

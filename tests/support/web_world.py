@@ -135,7 +135,7 @@ class World:
         run = self.run({}, unsure, inherited, hostile, {"warnings": ("hidden_text",), "archive": False})
         decisions = self.app.ledger.decisions(run.id)
         self.correct(decisions[0], CorrectionKind.RELABELLED, "receipt")
-        self.correct(decisions[3], CorrectionKind.CONFIRMED)
+        self.correct(decisions[3], CorrectionKind.CONFIRMED, "newsletter")
         for number in range(12):
             self.run({"confidence": number / 12, "choice": "receipt", "label_id": "receipt"}, {})
         return run

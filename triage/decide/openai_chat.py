@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import math
 import string
 
 from triage.decide.answers import Distribution, Unusable, check_distribution, mapping, model_name, sequence
-from triage.decide.question import describe, mail_fields
+from triage.decide.question import describe, mail_json
 from triage.decide.remote import Reading
 from triage.domain.decision import Question
 from triage.domain.mail import PreparedMail
@@ -42,7 +41,7 @@ class OpenAIChat:
             "model": model,
             "messages": [
                 {"role": "system", "content": system},
-                {"role": "user", "content": json.dumps(mail_fields(mail), ensure_ascii=False)},
+                {"role": "user", "content": mail_json(mail)},
             ],
             "max_tokens": 1,
             # The distribution is read, not the sampled token; some servers report it after applying the temperature.

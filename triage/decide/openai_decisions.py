@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
-
 from triage.decide.answers import Unusable, check_distribution, fraction, mapping, model_name, sequence
-from triage.decide.question import describe, mail_fields
+from triage.decide.question import describe, mail_json
 from triage.decide.remote import Reading
 from triage.domain.decision import Question
 from triage.domain.mail import PreparedMail
@@ -23,7 +21,7 @@ class OpenAIDecisions:
     def request(self, model: str, question: Question, mail: PreparedMail) -> dict[str, object]:
         choices = [{"value": option.id, "description": describe(option)} for option in question.options]
         asked = {"type": "choice", "name": QUESTION, "instructions": question.instructions, "choices": choices}
-        return {"model": model, "input": json.dumps(mail_fields(mail), ensure_ascii=False), "questions": [asked]}
+        return {"model": model, "input": mail_json(mail), "questions": [asked]}
 
     def read(self, model: str, question: Question, data: object) -> Reading | Unusable:
         answers = sequence(mapping(data).get("answers"))

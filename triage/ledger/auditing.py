@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Select, and_, distinct, func, or_, select
+from sqlalchemy import ColumnElement, Select, and_, distinct, func, or_, select, text
 
-from triage.domain.decision import Outcome
 from triage.domain.record import DecisionRecord
 from triage.ledger.chain import Kind
 from triage.ledger.figures import counted
 from triage.ledger.rows import to_decision
-from triage.ledger.schema import DOUBTFUL, UNANSWERED, chains, decisions, events, runs
+from triage.ledger.schema import DOUBTFUL, HEIRS, UNANSWERED, chains, decisions, events, runs
 from triage.ledger.store import Store
 
 _MOST = 1_000  # violations named; more than that nobody reads
@@ -80,33 +80,27 @@ class AuditPart(Store):
 
     def archived_with(self, account: str, since: datetime, label_ids: Sequence[str]) -> tuple[DecisionRecord, ...]:
         """Archived although they bear one of these labels."""
-        return self._records(
-            self._since(account, since).where(
-                decisions.c.label_id.in_(list(label_ids)), decisions.c.archived_at.is_not(None)
-            )
-        )
+        kept = and_(decisions.c.label_id.in_(list(label_ids)), decisions.c.archived_at.is_not(None))
+        return self._if_any(account, since, kept)
 
     def archived_elsewhere(self, account: str, since: datetime, archive: str) -> tuple[DecisionRecord, ...]:
         """Moved to another mailbox than the archive."""
-        return self._records(
-            self._since(account, since).where(
-                decisions.c.archived_at.is_not(None), decisions.c.archived_mailbox != archive
-            )
-        )
+        strange = and_(decisions.c.archived_at.is_not(None), decisions.c.archived_mailbox != archive)
+        return self._if_any(account, since, strange)
 
     def bold_heirs(self, account: str, since: datetime) -> tuple[str, ...]:
         """Archived replies that claim more confidence than the decision of the ancestor they name."""
         ancestor = decisions.alias("ancestor")
         d = decisions.c
+        # Written out as in the partial index, but for the table's name: the ancestor has such columns too.
+        heirs = text(re.sub(r"(outcome|inherited_source|archived_at)", r"decisions.\1", str(HEIRS)))
         statement = (
             select(d.id, func.max(ancestor.c.confidence), d.confidence)
             .join(ancestor, and_(ancestor.c.message_key == d.inherited_from, ancestor.c.account == d.account))
             .where(
                 d.account == account,
                 d.decided_at >= since,
-                d.outcome == Outcome.INHERITED.value,
-                d.archived_at.is_not(None),
-                d.inherited_source == "decision",
+                heirs,
                 ancestor.c.decided_at <= d.decided_at,
             )
             .group_by(d.id, d.confidence)
@@ -123,7 +117,7 @@ class AuditPart(Store):
             decisions.c.label_id.not_in(known),
             and_(decisions.c.choice.is_not(None), decisions.c.choice.not_in(known)),
         )
-        return self._records(self._since(account, since).where(strange))
+        return self._if_any(account, since, strange)
 
     def label_ids_ever(self, account: str) -> frozenset[str]:
         """Every label id that the account's records know."""
@@ -184,23 +178,33 @@ class AuditPart(Store):
     def decided_outside_their_run(self, account: str, since: datetime) -> tuple[tuple[str, str], ...]:
         """(decision, run) of decisions made before their run began, or after it was over: it was repeated."""
         d = decisions.c
-        statement = (
-            select(d.id, d.run_id, d.decided_at, runs.c.started_at, runs.c.finished_at)
-            .join(runs, runs.c.id == d.run_id)
+        spans = (
+            select(d.run_id, func.min(d.decided_at).label("first"), func.max(d.decided_at).label("last"))
             .where(d.account == account, d.decided_at >= since, counted())
+            .group_by(d.run_id)
+            .subquery()
+        )
+        beside = (
+            select(spans.c.run_id, runs.c.started_at, runs.c.finished_at)
+            .join(runs, runs.c.id == spans.c.run_id)
             .where(
-                or_(runs.c.started_at.is_(None), d.decided_at < runs.c.started_at, d.decided_at > runs.c.finished_at)
+                or_(
+                    runs.c.started_at.is_(None),
+                    spans.c.first < runs.c.started_at,
+                    spans.c.last > runs.c.finished_at,
+                )
             )
+            .limit(_MOST)
         )
         found: list[tuple[str, str]] = []
         with self._reading() as connection:
-            for row in connection.execution_options(yield_per=5_000).execute(statement):
-                early = row.started_at is None or row.decided_at < row.started_at - CLOCK_SLACK
-                late = row.finished_at is not None and row.decided_at > row.finished_at + CLOCK_SLACK
-                if early or late:
-                    found.append((row.id, row.run_id))
-                if len(found) == _MOST:
-                    break
+            for run_id, started, finished in connection.execute(beside).all():
+                theirs = select(d.id, d.decided_at).where(d.run_id == run_id, d.account == account, counted())
+                for decision_id, at in connection.execute(theirs.order_by(d.decided_at, d.id)):
+                    early = started is None or at < started - CLOCK_SLACK
+                    late = finished is not None and at > finished + CLOCK_SLACK
+                    if (early or late) and len(found) < _MOST:
+                        found.append((decision_id, run_id))
         return tuple(found)
 
     def finished_twice(self, account: str, links: int) -> tuple[str, ...]:
@@ -250,6 +254,12 @@ class AuditPart(Store):
             .where(or_(decisions.c.closed_reason.is_(None), decisions.c.closed_reason != "preview"))
             .order_by(decisions.c.decided_at, decisions.c.id)
         )
+
+    def _if_any(self, account: str, since: datetime, which: ColumnElement[bool]) -> tuple[DecisionRecord, ...]:
+        """Such decisions of a period. They are counted first, from an index alone: nearly always there are none."""
+        statement = self._since(account, since).where(which)
+        any_ = statement.with_only_columns(func.count()).order_by(None)
+        return self._records(statement) if self._count(any_) else ()
 
     def _records(self, statement: Select[Any], limit: int | None = _MOST) -> tuple[DecisionRecord, ...]:
         with self._reading() as connection:

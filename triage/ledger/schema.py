@@ -166,11 +166,12 @@ DOUBTFUL = text(
     "OR labelled_at IS NULL)"
 )
 UNANSWERED = text(
-    "(outcome IN ('applied', 'below_floor') AND (provider IS NULL OR model IS NULL OR chain_position IS NULL "
+    "((outcome IN ('applied', 'below_floor') AND (provider IS NULL OR model IS NULL OR chain_position IS NULL "
     "OR probabilities = '{}' OR confidence < 0 OR confidence > 1)) "
-    "OR (outcome = 'inherited' AND (inherited_from IS NULL OR inherited_source IS NULL))"
+    "OR (outcome = 'inherited' AND (inherited_from IS NULL OR inherited_source IS NULL)))"
 )
-for _name, _what in (("doubtful", DOUBTFUL), ("unanswered", UNANSWERED)):
+HEIRS = text("outcome = 'inherited' AND inherited_source = 'decision' AND archived_at IS NOT NULL")
+for _name, _what in (("doubtful", DOUBTFUL), ("unanswered", UNANSWERED), ("heirs", HEIRS)):
     Index(
         f"ix_decisions_{_name}",
         decisions.c.account,
@@ -182,7 +183,7 @@ for _name, _what in (("doubtful", DOUBTFUL), ("unanswered", UNANSWERED)):
 _FIGURES = (
     "account", "decided_at", "label_id", "choice", "outcome", "provider", "chain_position", "confidence", "latency_ms",
     "input_tokens", "question_tokens", "output_tokens", "cost_usd", "links_removed", "labelled_at", "archived_at",
-    "recovered_by", "closed_reason", "sender_domain", "run_id",
+    "recovered_by", "closed_reason", "sender_domain", "run_id", "archived_mailbox",
 )  # fmt: skip
 Index("ix_decisions_figures", *(decisions.c[name] for name in _FIGURES))
 

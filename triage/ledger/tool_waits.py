@@ -154,6 +154,9 @@ class ToolPart(ToolRunsPart):
     # ------------------------------------------------------------ claims
 
     def claim_message(self, claim: Claim, taking: Taking | None, receipt: Receipt, wait: WaitRecord | None) -> bool:
+        if self.claims(claim.account, [claim.message_key]):
+            return False  # looking takes no lock; whoever comes at the same instant is stopped by the key below
+
         def work(connection: Connection) -> bool:
             connection.execute(insert(tool_claims).values(**claim_values(claim)))
             if taking is not None:

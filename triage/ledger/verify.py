@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from itertools import groupby
 from typing import Any
 
@@ -18,6 +19,7 @@ from triage.ledger.schema import chains, corrections, decisions, events, runs
 from triage.ledger.store import Store
 
 _BATCH = 2_000
+_SLACK = timedelta(minutes=10)  # a record's own time and its link's are two readings of a clock that may be set
 _Teller = Callable[[Row[Any]], Mapping[str, bytes]]
 _RUN_KINDS = (Kind.RUN_FINISHED.value,)
 _CORRECTION_KINDS = tuple(kind.value for kind in (Kind.CORRECTED, Kind.CONFIRMED, Kind.UNDOING, Kind.UNDONE))
@@ -116,7 +118,7 @@ def _newest_problems(connection: Connection, account: str, first: int, expected:
         ),
     }
     for noun, (kinds, rows, row_id, at, told_by) in newest.items():
-        rows = rows.where(or_(row_id.in_(told_of.where(events.c.kind.in_(kinds))), at > began))
+        rows = rows.where(or_(row_id.in_(told_of.where(events.c.kind.in_(kinds))), at > began + _SLACK))
         yield from _subjects(connection, account, noun, kinds, rows, told_by, first)
 
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 
+from triage.prepare.colour import BLACK, WHITE, Colour, same
 from triage.prepare.markup import bounded, mend
-from triage.prepare.style import BLACK, NO_EFFECT, WHITE, Colour, Effect, Sheet, effect_of, merge, parse_sheet, same
+from triage.prepare.style import NO_EFFECT, Effect, Sheet, effect_of, merge, parse_sheet
 
 MAX_CHARS = 100_000
 MAX_NODES = 150_000

@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-import colorsys
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-Colour = tuple[int, int, int]
-UNKNOWN: Colour = (-1, -1, -1)
-"""A colour that cannot be known here (an image, a gradient, a rule that may or may not apply); equal to none."""
-TRANSPARENT: Colour = (-2, -2, -2)
-WHITE: Colour = (255, 255, 255)
-BLACK: Colour = (0, 0, 0)
-LINK: Colour = (0, 0, 238)
-MARKED: Colour = (255, 255, 0)
+from triage.prepare.colour import Colour, background_colour, text_colour
 
 MAX_SHEET = 256 * 1024
 MAX_RULES = 2000
@@ -25,18 +17,6 @@ MAX_COMPOUNDS = 4
 """Of selectors that a tree must be asked for: how many, and how many compounds one may have."""
 
 OFF_SCREEN_PX = -400.0
-SAME_COLOUR = 8
-
-_NAMES: Mapping[str, Colour] = {
-    "white": WHITE, "black": BLACK, "red": (255, 0, 0), "lime": (0, 255, 0), "blue": (0, 0, 255),
-    "yellow": (255, 255, 0), "aqua": (0, 255, 255), "cyan": (0, 255, 255), "fuchsia": (255, 0, 255),
-    "magenta": (255, 0, 255), "silver": (192, 192, 192), "gray": (128, 128, 128), "grey": (128, 128, 128),
-    "maroon": (128, 0, 0), "olive": (128, 128, 0), "green": (0, 128, 0), "purple": (128, 0, 128), "teal": (0, 128, 128),
-    "navy": (0, 0, 128), "orange": (255, 165, 0), "whitesmoke": (245, 245, 245), "snow": (255, 250, 250),
-    "ivory": (255, 255, 240), "ghostwhite": (248, 248, 255), "floralwhite": (255, 250, 240), "azure": (240, 255, 255),
-    "mintcream": (245, 255, 250), "lightgray": (211, 211, 211), "lightgrey": (211, 211, 211),
-    "gainsboro": (220, 220, 220), "darkgray": (169, 169, 169), "darkgrey": (169, 169, 169), "transparent": TRANSPARENT,
-}  # fmt: skip
 
 _DECLARATION = re.compile(r"([a-z-]{2,40})\s*:\s*([^;{}]{0,300})")
 _WANTED = re.compile(
@@ -49,17 +29,9 @@ _LENGTH = re.compile(r"(?:calc\(\s*)?([+-]?\d*\.?\d+)\s*(px|pt|em|rem|ex|%|vh|vw
 _FONT_SIZE = re.compile(r"(?<![\w#.-])(?:\d*\.?\d+(?:px|pt|em|rem|%)|0(?:\.0+)?(?=[\s/]))")
 _TRANSLATE = re.compile(r"translate(?:x|y|3d)?\(\s*([^,)]+)(?:,\s*([^,)]+))?")
 _NO_AREA = re.compile(r"rect\((?:0000|1111)|inset\((?:50|100)%|(?:circle|ellipse)\(0|polygon\([0 ]*\)")
-_HEX = re.compile(r"#?([0-9a-f]{8}|[0-9a-f]{6}|[0-9a-f]{3,4})")
-_FUNCTION = re.compile(r"(rgb|hsl)a?\(\s*([\d.]+%?)(?:deg)?[\s,]+([\d.]+%?)[\s,]+([\d.]+%?)(?:[\s,/]+([\d.]+%?))?")
-_COLOUR_WORD = re.compile(r"#[0-9a-f]{3,8}\b|(?:rgb|hsl)a?\([^)]*\)|[a-z][a-z-]*")
 _CHEAP = re.compile(r"(?:[\w\s.#>+*-]|\[[^\[\]]*\]|:not\([\w.#-]*\)|:(?:first-child|link|root)(?![\w(-]))*(?:~[^~:]*)?")
 """Selectors that a library answers in time linear in the tree; `:has`, `:nth-child` and chains of `~` are not."""
 _SIMPLE = re.compile(r"([a-z][a-z0-9]*|\*)?((?:[.#][\w-]+)*)")
-_NO_COLOUR = frozenset({
-    "inherit", "initial", "unset", "revert", "currentcolor", "auto", "none", "transparent", "repeat", "repeat-x",
-    "repeat-y", "no-repeat", "scroll", "fixed", "local", "left", "right", "top", "bottom", "center", "cover", "contain",
-    "px", "em", "pt", "important", "border-box", "padding-box", "content-box",
-})  # fmt: skip
 _HIDING = frozenset({
     "display", "content-visibility", "opacity", "filter", "zoom", "transform", "overflow", "overflow-y", "overflow-x",
     "text-indent", "margin-left", "margin-top", "position", "clip-path",
@@ -220,8 +192,8 @@ def _effect(said: Mapping[str, str]) -> Effect:
         gone=not _HIDING.isdisjoint(said) and _is_gone(said),
         visible=None if not visibility else not visibility.startswith(("hidden", "collapse")),
         shrunk=_shrunk(said),
-        colour=_text_colour(said.get("-webkit-text-fill-color") or said.get("color", "")),
-        background=_background(said["background"]) if "background" in said else None,
+        colour=text_colour(said.get("-webkit-text-fill-color") or said.get("color", "")),
+        background=background_colour(said["background"]) if "background" in said else None,
         pre=None if not white_space else white_space.startswith(("pre", "break-spaces")),
     )
 
@@ -294,80 +266,3 @@ def _px(value: str) -> float:
         return 0.0
     scale = {"em": 16.0, "rem": 16.0, "%": 5.0, "in": 96.0, "vw": 10.0, "vh": 10.0, "cm": 38.0}
     return float(found.group(1)) * scale.get(found.group(2) or "px", 1.0)
-
-
-def _text_colour(value: str) -> Colour | None:
-    """A colour by a name that is not known here is some colour, not the parent's."""
-    if not value:
-        return None
-    word = _COLOUR_WORD.match(value.strip())
-    return parse_colour(value) or (UNKNOWN if word and word.group() not in _NO_COLOUR else None)
-
-
-def _background(value: str) -> Colour | None:
-    """A background shorthand: an image, a gradient or a half transparent colour is unknown; None is transparent."""
-    if "url(" in value or "gradient" in value:
-        return UNKNOWN
-    words = _COLOUR_WORD.findall(value)
-    for word in words:
-        colour = parse_colour(word)
-        if colour is not None:
-            return None if colour == TRANSPARENT else UNKNOWN if 0.06 <= _alpha(word) < 0.9 else colour
-    return None if all(word in _NO_COLOUR for word in words) else UNKNOWN
-
-
-def _alpha(value: str) -> float:
-    """How opaque a colour is, 0 to 1."""
-    if found := _FUNCTION.match(value):
-        alpha = found.group(5) or "1"
-        return _number(alpha.rstrip("%")) / (100 if alpha.endswith("%") else 1)
-    digits = value.removeprefix("#")
-    if value.startswith("#") and len(digits) in (4, 8):
-        return int(digits[3] * 2 if len(digits) == 4 else digits[6:], 16) / 255
-    return 1.0
-
-
-def _number(text: str) -> float:
-    whole, _, rest = text.partition(".")
-    return float(f"{whole or 0}.{rest.replace('.', '') or 0}")
-
-
-def parse_colour(value: str) -> Colour | None:
-    """A CSS or HTML colour; None for what is no colour, UNKNOWN where it stands for one that cannot be known."""
-    value = value.strip().removesuffix("!important").strip()
-    if value in _NAMES:
-        return _NAMES[value]
-    if value == "unknown" or value.startswith(("var(", "color(")):
-        return UNKNOWN
-    if found := _FUNCTION.match(value):
-        if _alpha(value) < 0.06:
-            return TRANSPARENT
-        return _hsl(*found.groups()[1:4]) if found.group(1) == "hsl" else _rgb(*found.groups()[1:4])
-    if found := _HEX.fullmatch(value):
-        digits = found.group(1)
-        if value.startswith("#") and _alpha(value) < 0.06:
-            return TRANSPARENT
-        if len(digits) <= 4:
-            digits = "".join(d * 2 for d in digits)
-        return int(digits[:2], 16), int(digits[2:4], 16), int(digits[4:6], 16)
-    return None
-
-
-def _rgb(red: str, green: str, blue: str) -> Colour:
-    levels = [_number(c.rstrip("%")) * (2.55 if c.endswith("%") else 1) for c in (red, green, blue)]
-    return min(255, round(levels[0])), min(255, round(levels[1])), min(255, round(levels[2]))
-
-
-def _hsl(hue: str, saturation: str, lightness: str) -> Colour:
-    h, s, l = (_number(c.rstrip("%")) for c in (hue, saturation, lightness))  # noqa: E741
-    red, green, blue = colorsys.hls_to_rgb(h / 360 % 1, min(1.0, l / 100), min(1.0, s / 100))
-    return round(red * 255), round(green * 255), round(blue * 255)
-
-
-def same(text: Colour, background: Colour) -> bool:
-    """Can nobody tell the text from its background?"""
-    if text == TRANSPARENT:
-        return True
-    if UNKNOWN in (text, background):
-        return False
-    return max(abs(a - b) for a, b in zip(text, background, strict=True)) <= SAME_COLOUR

@@ -28,7 +28,7 @@ from triage.report.tuning import (
     times,
 )
 
-MOST_UNSURE = 150_000
+MOST_UNSURE = 50_000
 """So many of the newest unsure answers are read for competing pairs."""
 _TWENTIETHS = 20
 _ANSWERED = (Outcome.APPLIED.value, Outcome.BELOW_FLOOR.value)

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
+
+from support.mail_tool import LINK, SUBJECT, Bench, mail
 from triage.agent.acceptance import authenticated, masked_subject
 from triage.agent.policy import AuthenticationKeys
 from triage.agent.tool import Surroundings
-
-from support.mail_tool import LINK, SUBJECT, Bench, mail
 
 
 def counted(bench: Bench, run: object, **changes: object) -> tuple[str, str, dict[str, int]]:
@@ -158,9 +158,7 @@ def test_a_header_of_the_run_can_be_asked_for(bench_of: Callable[..., Bench]) ->
 
 
 def test_the_newest_counts_only_after_a_new_one_was_asked_for(bench_of: Callable[..., Bench]) -> None:
-    bench = bench_of(
-        around=Surroundings(post=lambda *_: 202), purposes__verify_signup__tie="newest_of_run"
-    )
+    bench = bench_of(around=Surroundings(post=lambda *_: 202), purposes__verify_signup__tie="newest_of_run")
     run = bench.open()
     assert counted(bench, run)[0] == "timeout"
     assert bench.tool.request_new({"run_id": "signup-1842", "mailbox_id": run.mailbox_id}).reason == "requested"

@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from support.bad_requests import BAD, Bad
+from support.mail_tool import Bench
 from triage.agent.intents import read_intent
 from triage.agent.policy import load_policy
 from triage.agent.states import DIALECT, EXIT, Intent, State
 from triage.agent.tool import Surroundings
 from triage.domain.errors import ConfigError
-
-from support.bad_requests import BAD, Bad
-from support.mail_tool import Bench
 
 EXAMPLE = Path(__file__).parents[3] / "config" / "policy.example.yaml"
 TREE = Path(__file__).parents[3] / "triage"
@@ -210,7 +210,12 @@ def test_words_nobody_understands_are_for_a_person_and_touch_nothing(bench: Benc
 def test_a_question_in_plain_words_is_one_look(bench: Bench) -> None:
     run = bench.open()
     bench.deliver(run)
-    request = {"run_id": "signup-1842", "mailbox_scope": "signup-1842", "max_reads": 1, "text": "has the mail arrived? check the mail"}
+    request = {
+        "run_id": "signup-1842",
+        "mailbox_scope": "signup-1842",
+        "max_reads": 1,
+        "text": "has the mail arrived? check the mail",
+    }
     assert bench.tool.ask(request).state == "found"
 
 
@@ -356,9 +361,7 @@ def test_every_value_of_a_policy_is_in_its_digest(bench_of: Callable[..., Bench]
         ("[verify_existing_message, wait", "[send_mail, wait", "unknown intent"),
     ],
 )
-def test_a_policy_that_cannot_be_meant_is_refused_with_its_line(
-    tmp_path: Path, old: str, new: str, told: str
-) -> None:
+def test_a_policy_that_cannot_be_meant_is_refused_with_its_line(tmp_path: Path, old: str, new: str, told: str) -> None:
     text = EXAMPLE.read_text()
     assert old in text
     path = tmp_path / "policy.yaml"

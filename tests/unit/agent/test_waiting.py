@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from triage.agent.slots import slots
-from triage.domain.errors import LoginRefused, MailboxBusy, MailboxLost
 
 from support.mail_tool import LINK, Bench
+from triage.agent.slots import slots
+from triage.domain.errors import LoginRefused, MailboxBusy, MailboxLost
 
 
 def poll_times(bench: Bench) -> list[int]:

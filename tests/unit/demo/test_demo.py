@@ -75,7 +75,7 @@ def test_no_hijack_leaves_the_inbox(output: str) -> None:
 
 def test_the_audit_holds_and_the_cost_is_nothing(output: str) -> None:
     audit = section(output, "\nAudit", "Cost:")
-    assert [line.split()[:2] for line in audit] == [["✓", str(n)] for n in range(1, 7)]
+    assert [line.split()[:2] for line in audit] == [["✓", sign] for sign in ("1", "2", "3", "4", "5", "6", "=")]
     assert "Cost: 0 USD for 54 mails" in output
 
 

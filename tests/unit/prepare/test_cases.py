@@ -51,9 +51,9 @@ def faults(case: dict[str, Any], mail: PreparedMail) -> list[str]:
 @pytest.mark.parametrize("case", CASES, ids=[c["id"] for c in CASES])
 def test_mail_becomes_what_its_case_says(case: dict[str, Any]) -> None:
     raw = (FOLDER / f"{case['id']}.eml").read_bytes()
-    started = time.perf_counter()
+    started = time.process_time()  # a busy machine makes no mail slow
     mail = prepare(read_message(raw))
-    seconds = time.perf_counter() - started
+    seconds = time.process_time() - started
     assert not faults(case, mail), mail
     assert seconds < case.get("max_seconds", 1), f"{seconds:.1f} s"
     if "cap" in case:

@@ -114,7 +114,8 @@ def test_a_message_tells_all_its_decisions_and_what_people_made_of_them(lived: W
     words = text_of(get(site, f"/messages/{decision.message_key[:12]}"))
     assert "0.95; floor 0.50, to archive 0.60" in words
     assert "900 tokens read, of them 400 the question" in words
-    assert "relabelled , newsletter became receipt" in words or "relabelled, newsletter became receipt" in words
+    assert "The label newsletter was stored and read back." in words
+    assert "Found: a person had made it receipt." in words
     assert get(site, f"/messages?key={decision.message_key.upper()}").status == 200
 
 

@@ -6,6 +6,7 @@ less likely; and a fit that would archive more of the mail a person wanted to ke
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,6 +22,12 @@ from triage.domain.mail import PreparedMail
 
 NEWEST = 200
 """No more corrections than this are learned from; the newest come last."""
+
+EFFORT = 9 * NEWEST**2
+"""Options times corrections squared that one fit may take, about fifteen seconds of a core with leaving out: with many
+categories fewer corrections are learned from, but never fewer than make a difference."""
+
+ENOUGH = 25
 
 FEWEST = 3
 FOLDS = 10
@@ -97,7 +104,8 @@ def fit_residual(
     `archiving` are the options whose mail leaves the inbox. Corrections towards an option the question does not have,
     and such as change nothing, are ignored.
     """
-    usable = [c for c in corrections if _teaches(c, question)][-NEWEST:]
+    most = max(ENOUGH, min(NEWEST, math.isqrt(EFFORT // len(question.ids))))
+    usable = [c for c in corrections if _teaches(c, question)][-most:]
     samples = [_sample(base.view(question, c.mail), c, question, archiving) for c in usable]
     weights = _weights([s.target for s in samples], archiving)
     samples = [s.weighed(w) for s, w in zip(samples, weights, strict=True)]

@@ -17,10 +17,11 @@ DOUBTFUL = (
     "OR labelled_at IS NULL)"
 )
 UNANSWERED = (
-    "(outcome IN ('applied', 'below_floor') AND (provider IS NULL OR model IS NULL OR chain_position IS NULL "
+    "((outcome IN ('applied', 'below_floor') AND (provider IS NULL OR model IS NULL OR chain_position IS NULL "
     "OR probabilities = '{}' OR confidence < 0 OR confidence > 1)) "
-    "OR (outcome = 'inherited' AND (inherited_from IS NULL OR inherited_source IS NULL))"
+    "OR (outcome = 'inherited' AND (inherited_from IS NULL OR inherited_source IS NULL)))"
 )
+HEIRS = "outcome = 'inherited' AND inherited_source = 'decision' AND archived_at IS NOT NULL"
 
 
 def where(condition: str) -> dict[str, Any]:
@@ -54,8 +55,9 @@ def upgrade() -> None:
         [
             "account", "decided_at", "label_id", "choice", "outcome", "provider", "chain_position",
             "confidence", "latency_ms", "input_tokens", "question_tokens", "output_tokens", "cost_usd", "links_removed",
-            "labelled_at", "archived_at", "recovered_by", "closed_reason", "sender_domain", "run_id",
+            "labelled_at", "archived_at", "recovered_by", "closed_reason", "sender_domain", "run_id", "archived_mailbox",
         ],
     )  # fmt: skip
     op.create_index("ix_decisions_doubtful", "decisions", ["account", "decided_at"], **where(DOUBTFUL))
     op.create_index("ix_decisions_unanswered", "decisions", ["account", "decided_at"], **where(UNANSWERED))
+    op.create_index("ix_decisions_heirs", "decisions", ["account", "decided_at"], **where(HEIRS))
