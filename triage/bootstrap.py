@@ -132,6 +132,7 @@ class App:
 
     def tool(self, policy_file: Path | None = None, *, surface: str = "python") -> MailTool:
         """The mail tool under the policy beside triage.yaml, or another one. Raises ConfigError."""
+        from triage.agent.model_intent import ask_chain
         from triage.agent.policy import load_policy
         from triage.agent.tool import MailTool, Surroundings
 
@@ -140,6 +141,7 @@ class App:
         connection = self.connection(account)
         question = build_question(account.categories, self.settings.decision.offer_none)
         embedded = EmbeddedProvider(clock=self.clock)
+        asks = policy.keys.intent_text.classify == "decision_model"
         return MailTool(
             self.ledger,
             lambda: ImapReader(connection, clock=self.clock),
@@ -149,6 +151,7 @@ class App:
                 inbox=account.inbox,
                 hijack_labels=frozenset({account.categories.label(HIJACK_ID).casefold()}),
                 hijack_signs=lambda mail: embedded.ask(question, mail, math.inf).hijack_signs,
+                ask_model=ask_chain(self.chain, self.clock) if asks else None,
                 login=lambda: self._login_fingerprint(account.name),
             ),
             surface=surface,

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -32,7 +32,7 @@ def run_evaluation(
     """Read labelled mail, ask for each, write what was asked for, and give the figures.
 
     `predictions` gets one line a mail, as it is known; `plot` the reliability plot. `on_mail` hears how many are done.
-    Raises ConfigError if the data cannot be read or holds no mail.
+    Raises ConfigError if the data cannot be read or holds no mail, or if a file cannot be written.
     """
     return evaluate_mails(
         read_labelled(data), prepare, decide, floor=floor, archiving=archiving,
@@ -54,7 +54,7 @@ def evaluate_mails(
 ) -> Evaluation:
     """As `run_evaluation`, of mail that is already at hand (labels confirmed in a mailbox)."""
     judged: list[Judged] = []
-    lines = predictions.open("w", encoding="utf-8") if predictions else None
+    lines = _writable(predictions) if predictions else None
     try:
         for one in judge_all(mails, prepare, decide):
             judged.append(one)
@@ -69,8 +69,16 @@ def evaluate_mails(
         raise ConfigError(f"{name}: there is no labelled mail in it.")
     found = evaluate(judged, floor=floor, archiving=archiving)
     if plot:
-        plot.write_text(reliability_svg(found.all.bins, f"Reliability on {name}"), encoding="utf-8")
+        with _writable(plot) as file:
+            file.write(reliability_svg(found.all.bins, f"Reliability on {name}"))
     return found
+
+
+def _writable(path: Path) -> TextIO:
+    try:
+        return path.open("w", encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be written ({error.strerror})") from None
 
 
 def prediction_json(judged: Judged) -> dict[str, Any]:

@@ -141,7 +141,7 @@ class AuditPart(Store):
         """Runs that hold more messages than `cap`, by their own count or by that of their decisions."""
         large = select(decisions.c.run_id).group_by(decisions.c.run_id).having(func.count() > cap)
         found: dict[str, int] = {}
-        with self._reading() as connection:
+        with self._snapshot() as connection:
             for some in _portions(connection.execute(large.limit(_KEYS)).scalars().all()):
                 messages = func.count(distinct(decisions.c.message_key))
                 statement = (

@@ -115,7 +115,7 @@ class FiguresPart(Store):
             .order_by(decisions.c.decided_at.desc())
             .limit(limit)
         )
-        with self._reading() as connection:
+        with self._snapshot() as connection:
             result = connection.execution_options(yield_per=_FETCH).execute(statement)
             for (text,) in result:
                 yield json.loads(text)

@@ -6,6 +6,7 @@ import gzip
 import json
 import mailbox
 import re
+import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from email.message import EmailMessage
@@ -69,24 +70,34 @@ def _encodable(text: object) -> str:
 
 
 def _read_lines(path: Path) -> Iterator[LabelledMail]:
-    open_text = gzip.open if path.suffix == ".gz" else open
-    with open_text(path, "rt", encoding="utf-8") as lines:
-        for number, line in enumerate(lines, 1):
-            if not line.strip():
-                continue
-            try:
-                row = json.loads(line)
-                yield LabelledMail(
-                    id=str(row["id"]),
-                    category=str(row["category"]),
-                    raw=message_of(row),
-                    lang=str(row.get("lang") or ""),
-                    source=str(row.get("source") or ""),
-                )
-            except (ValueError, KeyError, TypeError, AttributeError) as error:
-                raise ConfigError(
-                    f"{path}:{number}: not a labelled mail, it needs id and category: {error}."
-                ) from error
+    for number, line in _lines(path):
+        try:
+            row = json.loads(line)
+            mail = LabelledMail(
+                id=str(row["id"]),
+                category=str(row["category"]),
+                raw=message_of(row),
+                lang=str(row.get("lang") or ""),
+                source=str(row.get("source") or ""),
+            )
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            told = f"{type(error).__name__}: {error}"[:200]
+            raise ConfigError(f"{path}:{number}: not a labelled mail, it needs id and category ({told})") from error
+        yield mail
+
+
+def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """The lines that are not blank, numbered from 1. Raises ConfigError if the file cannot be read to its end."""
+    number = 0
+    try:
+        with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as lines:
+            for number, line in enumerate(lines, 1):
+                if line.strip():
+                    yield number, line
+    except (OSError, EOFError, zlib.error) as error:
+        why = getattr(error, "strerror", None) or "not a whole gzip file"
+        where = f"{path}:{number}" if number else str(path)
+        raise ConfigError(f"{where}: cannot be read ({why})") from error
 
 
 def _read_folder(path: Path) -> Iterator[LabelledMail]:

@@ -9,19 +9,6 @@ from triage.domain.mail import PreparedMail, Signals
 
 SHAPE_CHARS = 4000
 
-_REPLY = re.compile(
-    r"no[-_.]?re(?:ply|sponder|sponda|ponse|plies)|do[-_.]?not[-_.]?reply|nicht-?antworten|ne-?pas-?repondre|nao-?responda|mailer-daemon|postmaster|bounce|daemon|auto(?:mat|reply)|robot|\bbot\b|unattended",
-    re.I,
-)
-_FREE_MAIL = re.compile(
-    r"(?:^|\.)(?:gmail|googlemail|yahoo|ymail|hotmail|outlook|live|msn|aol|icloud|me|mac|gmx|web|proton(?:mail)?|mail|yandex|zoho|terra|libero|orange|wanadoo|letterbox|uol|bol|163|qq)\.[a-z.]{2,6}$",
-    re.I,
-)
-_TEAM_NAME = re.compile(
-    r"\b(?:team|support|news|newsletter|digest|weekly|daily|billing|service|notifications?|alerts?|shop|store|inc|ltd|llc|gmbh|group|bank|centro|equipo|soporte|boletin|tienda|banco|club|app|cloud|security|admin|desk|department|office|system|mail|delivery|customer|account|no-?reply)\b",
-    re.I,
-)
-_PERSON = re.compile(r"^(?:[A-ZÀ-Þ][\w'’.-]*,? ){1,3}[A-ZÀ-Þ][\w'’-]+(?: \([^)]*\))?$|^[A-ZÀ-Þ][a-zà-ÿ]{2,}$")
 _REPLY = re.compile(r"^\s*(?:\[[^\]]{1,40}\]\s*)*(?:re|aw|sv|antw|rif|res)(?:\[\d+\])?\s*:", re.I)
 _FORWARD = re.compile(r"^\s*(?:\[[^\]]{1,40}\]\s*)*(?:fwd?|wg|rv|tr|enc|i)\s*:", re.I)
 _TAGGED = re.compile(r"^\s*(?:\w{1,4}:\s*)*\[[^\]]{2,40}\]")

@@ -21,8 +21,8 @@ from triage.decide.embedded.phrases import Phrases, parse
 SCAN_CHARS = 12_000
 SENTENCE_WORDS = 50
 WORD_VALUE = 0.5
-SUSPICIOUS = -1.0
-"""From this logit on a mail counts as bearing signs of an injection: three clean mails in a hundred do."""
+SUSPICIOUS = -0.5
+"""From this logit on a mail counts as bearing signs of an injection: two clean mails in a hundred do."""
 
 _SENTENCE_END = re.compile(r"(?<=[.!?:;])[\s\"'»”)\]]+(?=\S)|\n+")
 _SPACED = re.compile(r"\b(?:[^\W\d_] {1,2}){5,}[^\W\d_]\b")
