@@ -61,6 +61,7 @@ class Instant:
 
 class BenchApp(App):
     def provider(self, settings: ProviderSettings) -> Instant:  # type: ignore[override]
+        del settings
         return Instant()
 
 
@@ -99,7 +100,8 @@ def timed_run(app: BenchApp) -> dict[str, object]:
     start = time.perf_counter()
     run = work(app.workplace(), run_id=queued.id)
     wall = time.perf_counter() - start
-    assert run is not None and run.error is None, run
+    assert run is not None
+    assert run.error is None, run
     steps = {s.name: s.duration_ms for s in app.ledger.steps(run.id)}
     labels = len({d.label_id for d in app.ledger.decisions(run.id)})
     rss = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
@@ -195,7 +197,8 @@ def main() -> None:
                 ms = wall if rtt == 0 else float(str(result["wall_ms"]))
                 floor_text = (f"{floor_ms:8.0f}", f"{ms / floor_ms:6.2f}") if rtt == 0 else (" " * 8, " " * 6)
                 print(
-                    f"{size:>7} {at:<14} {told_rt['round_trips']:>3} {18 + labels:>5} {told_rt['bytes_down'] / 1000:6.1f} "
+                    f"{size:>7} {at:<14} {told_rt['round_trips']:>3} {18 + labels:>5} "
+                    f"{told_rt['bytes_down'] / 1000:6.1f} "
                     f"{ms:8.0f} {floor_text[0]} {floor_text[1]} {rss:>7}"
                 )
                 if rtt == 0:

@@ -16,7 +16,9 @@ from triage.ledger.web_queries import WebPart
 from triage.ports import Clock
 
 
-class SqlLedger(QueuePart, RecordsPart, CorrectionsPart, ForgetPart, VerifyPart, FiguresPart, AuditPart, ToolPart, WebPart):
+class SqlLedger(
+    QueuePart, RecordsPart, CorrectionsPart, ForgetPart, VerifyPart, FiguresPart, AuditPart, ToolPart, WebPart
+):
     """`triage.ports.Ledger` and `BreakerStore` on SQLite or PostgreSQL. Thread-safe; open one in each process."""
 
 

@@ -97,9 +97,7 @@ class Evaluation:
     by_lang: dict[str, Figures]
 
 
-def judge_all(
-    mails: Iterable[LabelledMail], prepare: Prepare, decide: Decide
-) -> Iterator[Judged]:
+def judge_all(mails: Iterable[LabelledMail], prepare: Prepare, decide: Decide) -> Iterator[Judged]:
     """Ask for every mail, one after the other. Milliseconds cover the decision, not the preparation."""
     for mail in mails:
         prepared = prepare(mail.raw)

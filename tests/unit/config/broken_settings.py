@@ -329,7 +329,8 @@ CASES_OF_SETTINGS = [
         (
             "11: accounts[0] contains itself through an alias",
             "11: accounts[0] must be a block of keys, but is empty",
-            "12: x is not a key here; known are ledger, log, http, retention, record_subjects, corrections, decision, accounts",
+            "12: x is not a key here; known are ledger, log, http, retention, record_subjects, corrections, decision, "
+            "accounts",
         ),
     ),
     Broken(

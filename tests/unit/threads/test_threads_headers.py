@@ -157,16 +157,16 @@ def test_a_megabyte_of_anything_is_read_in_under_a_second(name: bytes) -> None:
     """Twenty-eight patterns that make careless expressions backtrack; generous, as the machine may be shared."""
     for pattern in HOSTILE:
         block = name + b": " + pattern * (MEGABYTE // len(pattern)) + b"\r\n\r\n"
-        started = time.perf_counter()
+        started = time.process_time()
         read_thread_headers(block)
-        assert time.perf_counter() - started < 1.0, pattern
+        assert time.process_time() - started < 1.0, pattern
 
 
 def test_half_a_million_fields_are_read_in_under_two_seconds() -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     read_thread_headers(b"From: a@b\n" * 200_000)
     read_thread_headers(b"a:b\n" * 500_000)
-    assert time.perf_counter() - started < 2.0
+    assert time.process_time() - started < 2.0
 
 
 pieces = st.one_of(

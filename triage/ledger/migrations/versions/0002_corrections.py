@@ -55,7 +55,8 @@ def upgrade() -> None:
         [
             "account", "decided_at", "label_id", "choice", "outcome", "provider", "chain_position",
             "confidence", "latency_ms", "input_tokens", "question_tokens", "output_tokens", "cost_usd", "links_removed",
-            "labelled_at", "archived_at", "recovered_by", "closed_reason", "sender_domain", "run_id", "archived_mailbox",
+            "labelled_at", "archived_at", "recovered_by", "closed_reason", "sender_domain", "run_id",
+            "archived_mailbox",
         ],
     )  # fmt: skip
     op.create_index("ix_decisions_doubtful", "decisions", ["account", "decided_at"], **where(DOUBTFUL))
