@@ -264,9 +264,8 @@ class IntentTextKeys(Keys):
 
 
 class RetentionKeys(Keys):
-    """What is kept of a call. `restricted` also keeps the words of a plain-text request, for operators only."""
+    """What is kept of a plain-text request; for how long, triage.yaml says (`retention.receipts`)."""
 
-    receipts_days: Annotated[int, Field(ge=1, le=3660)] = 30
     request_text: Literal["digest", "restricted"] = "digest"
 
 

@@ -46,7 +46,7 @@ def test_a_person_sees_text_and_what_was_removed(tmp_path: Path, capsys: pytest.
     shown = capsys.readouterr().out
     assert "Subject: Hi" in shown
     assert "See now." in shown
-    assert "1 links" in shown
+    assert "Not read: 1 link\n" in shown
 
 
 def test_a_missing_file_is_named_and_ends_with_2(capsys: pytest.CaptureFixture[str]) -> None:

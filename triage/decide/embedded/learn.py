@@ -104,8 +104,7 @@ def fit_residual(
     `archiving` are the options whose mail leaves the inbox. Corrections towards an option the question does not have,
     and such as change nothing, are ignored.
     """
-    most = max(ENOUGH, min(NEWEST, math.isqrt(EFFORT // len(question.ids))))
-    usable = [c for c in corrections if _teaches(c, question)][-most:]
+    usable = [c for c in corrections if _teaches(c, question)][-most_corrections(len(question.ids)) :]
     samples = [_sample(base.view(question, c.mail), c, question, archiving) for c in usable]
     weights = _weights([s.target for s in samples], archiving)
     samples = [s.weighed(w) for s, w in zip(samples, weights, strict=True)]
@@ -129,6 +128,11 @@ def fit_residual(
         reason=reason,
         learned=learned,
     )
+
+
+def most_corrections(options: int) -> int:
+    """How many corrections one fit learns from, so that it ends in seconds whatever the number of options."""
+    return max(ENOUGH, min(NEWEST, math.isqrt(EFFORT // options)))
 
 
 def describe(report: LearnReport) -> str:
