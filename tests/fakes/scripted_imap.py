@@ -450,9 +450,13 @@ class _Session:
         if target is None:
             return "NO [TRYCREATE] no such mailbox"
         mails = self._box.in_set(uid_set, by_uid=True)
-        if told := self._copied(mails, target):
+        # The work is done before a word is said of it: who is cut off in mid-answer finds the messages moved.
+        told = self._copied(mails, target)
+        gone = self._taken_out(mails)
+        if told:
             self._say(f"* OK {told} moved")
-        self._remove(mails)
+        for number in gone:
+            self._say(f"* {number} EXPUNGE")
         return "OK done"
 
     def _copied(self, mails: list[FakeMail], target: FakeBox) -> str:
@@ -473,10 +477,16 @@ class _Session:
         return "OK done"
 
     def _remove(self, mails: list[FakeMail]) -> None:
-        for mail in mails:
-            number = self._box.mails.index(mail) + 1
-            self._box.mails.remove(mail)
+        for number in self._taken_out(mails):
             self._say(f"* {number} EXPUNGE")
+
+    def _taken_out(self, mails: list[FakeMail]) -> list[int]:
+        """Take messages out of the open mailbox; their sequence numbers, each as it was when its turn came."""
+        numbers = []
+        for mail in mails:
+            numbers.append(self._box.mails.index(mail) + 1)
+            self._box.mails.remove(mail)
+        return numbers
 
     def _find(self, argument: str) -> FakeBox | None:
         name = _name(argument)
