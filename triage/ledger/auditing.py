@@ -236,17 +236,6 @@ class AuditPart(Store):
                     )
         return found
 
-    def remembered_since(self, account: str) -> datetime | None:
-        """The moment of the oldest decision that is still recorded."""
-        statement = (
-            select(decisions.c.decided_at)
-            .where(decisions.c.account == account)
-            .order_by(decisions.c.decided_at)
-            .limit(1)
-        )
-        with self._reading() as connection:
-            return connection.execute(statement).scalar_one_or_none()
-
     def _since(self, account: str, since: datetime) -> Select[Any]:
         return (
             select(decisions)
