@@ -66,7 +66,7 @@ def test_a_cut_run_is_recorded_failed_and_never_repeated(whole: Site) -> None:
 
     def body() -> None:
         mine = site.app(site.server.port)
-        at_commits(mine.ledger, lambda n: None, lambda n: die() if n == 12 else None)
+        at_commits(mine.ledger, lambda n: None, lambda n: die() if n == 3 else None)
         work(mine.workplace(), run_id=queued.id)
 
     child = fork.Process(target=body)
