@@ -15,7 +15,7 @@ from triage.prepare.style import NO_EFFECT, Effect, Sheet, effect_of, merge, par
 MAX_CHARS = 100_000
 MAX_NODES = 150_000
 MAX_LINKS = 2_000
-MAX_PICKS = 300_000
+MAX_PICKS = 120_000
 """Nodes times selectors that the tree is searched for."""
 
 _BLOCK = frozenset({
