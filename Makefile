@@ -4,6 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input -q
 
+# Tests start many processes: their byte code is compiled once.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help demo install install-test test unit lint types imports fmt lock services bench fuzz torture train clean
 
 help: ## List the targets

@@ -11,7 +11,7 @@ from triage.agent.desk import Desk
 from triage.agent.gate import Grant
 from triage.agent.hook import ACCEPTED
 from triage.agent.links import Nothing
-from triage.agent.looking import settle_tie
+from triage.agent.looking import settle_tie, why_nothing
 from triage.agent.result import Result
 from triage.agent.states import Intent, Kind, Stage, State
 from triage.domain.errors import MailboxChanged, MailboxError, MailboxRefused
@@ -40,7 +40,7 @@ def find_once(desk: Desk, call: Call, run_id: str, scope: str, max_reads: int) -
             look = looker.look(desk.policy.runs.budget.read, desk.live_addresses)
             base = Outcome(
                 State.NOT_FOUND,
-                "no_message_yet",
+                why_nothing(look.counts),
                 counts=look.counts,
                 polls_used=1,
                 polls_remaining=max(0, left),
@@ -52,7 +52,7 @@ def find_once(desk: Desk, call: Call, run_id: str, scope: str, max_reads: int) -
             if look.suspect:
                 return desk.end(call, replace(base, state=State.REVIEW, reason=look.suspect))
             if not look.candidates:
-                return desk.end(call, base)
+                return _nothing(desk, call, grant, base)
             chosen = settle_tie(look.candidates, purpose.tie, desk.ledger.request_state(run) == ACCEPTED)
             if chosen is None:
                 ids = tuple(c.message_id for c in look.candidates)
@@ -68,8 +68,14 @@ def find_once(desk: Desk, call: Call, run_id: str, scope: str, max_reads: int) -
     except MailboxError:
         return desk.end(call, Outcome(State.TIMEOUT, "mailbox_unreachable", retryable=left > 0, polls_used=1))
     if done is None:
-        return desk.end(call, replace(base, reason="only_already_consumed"))
+        return _nothing(desk, call, grant, replace(base, reason="only_already_consumed"))
     return done if isinstance(done, Result) else desk.end(call, done)
+
+
+def _nothing(desk: Desk, call: Call, grant: Grant, outcome: Outcome) -> Result:
+    """Nothing that counts, unless another caller of the same run took the message between the gate and the look."""
+    claims = desk.ledger.claims_of(grant.run.id, grant.run.generation)
+    return found_before(desk, call, grant, claims[-1], None, None) if claims else desk.end(call, outcome)
 
 
 def found_before(

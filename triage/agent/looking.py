@@ -20,6 +20,7 @@ HINDSIGHT = 500
 MOST_OPENED = 4
 """Messages whose text is fetched in one look; what matches beyond that is ambiguous anyway."""
 MOST_HEADS = 200
+SILENCE = "no_message_yet"
 _HIDDEN = "hidden_text"
 _RECIPIENT_FIELDS: Mapping[str, tuple[str, ...]] = {
     "to_header": ("To", "Cc"),
@@ -165,6 +166,14 @@ def message_key(ledger: ToolLedger, account: str, head: Head) -> str:
 def message_name(key: str) -> str:
     """A message's id for callers: stable, and meaningless elsewhere."""
     return f"m-{key[:12]}"
+
+
+def why_nothing(counts: Mapping[str, int]) -> str:
+    """Why a look that could read the mailbox found no message that counts: the most telling cause, else silence."""
+    for kind in ("uncorrelated", "already_consumed", "rule_mismatch", "late", "duplicate", "old", "unparseable"):
+        if counts.get(kind):
+            return f"only_{kind}"
+    return SILENCE
 
 
 def settle_tie(candidates: Sequence[Candidate], tie: str, requested: bool) -> Candidate | None:

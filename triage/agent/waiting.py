@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from triage.agent.accepting import Acceptor
 from triage.agent.answers import Call, Outcome
-from triage.agent.looking import Look, Looker, settle_tie
+from triage.agent.looking import SILENCE, Look, Looker, settle_tie, why_nothing
 from triage.agent.policy import Policy, PurposeKeys
 from triage.agent.ports import ToolLedger
 from triage.agent.result import Result
@@ -197,12 +197,10 @@ class Waiting:
         """The most telling cause: no answer at all, mail that did not count, or silence."""
         if self.wait.polls_used and self.wait.polls_failed >= self.wait.polls_used:
             return "mailbox_unreachable"
-        for kind in ("uncorrelated", "already_consumed", "rule_mismatch", "late", "duplicate", "old", "unparseable"):
-            if self.counts.get(kind):
-                return f"only_{kind}"
-        if self.wait.polls_failed:
+        reason = why_nothing(self.counts)
+        if reason == SILENCE and self.wait.polls_failed:
             return "no_message_some_looks_failed"
-        return "no_message_yet"
+        return reason
 
     def _pending(self, slot: int, end: int) -> Outcome:
         outcome = self._outcome(State.PENDING, "call_is_over", end)

@@ -251,6 +251,38 @@ def test_a_look_says_not_found_and_how_often_it_may_be_repeated(bench: Bench) ->
     assert bench.tool.find(request).reason == "accepted_before"
 
 
+def test_a_look_that_finds_only_what_does_not_count_says_so(bench: Bench) -> None:
+    run = bench.open()
+    bench.deliver(run, sender="Somebody <a@elsewhere.example>")
+    result = bench.tool.find({"run_id": "signup-1842", "mailbox_scope": "signup-1842", "max_reads": 1})
+    assert (result.state, result.reason) == ("not_found", "only_rule_mismatch")
+
+
+@pytest.mark.parametrize("moment", ["before the look", "before the claim"])
+def test_a_look_that_another_of_the_same_run_beat_to_the_mail_answers_with_that_mail(
+    bench: Bench, moment: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = bench.open()
+    bench.deliver(run)
+    request = {"run_id": "signup-1842", "mailbox_scope": "signup-1842", "max_reads": 3}
+    other = bench.another()
+    ledger = type(bench.ledger)
+    step = "spend_read" if moment == "before the look" else "request_state"
+    original, results = getattr(ledger, step), []
+
+    def beaten(self: Any, *arguments: Any) -> Any:
+        if not results:
+            results.append(None)
+            results[0] = other.find(request)
+        return original(self, *arguments)
+
+    monkeypatch.setattr(ledger, step, beaten)
+    late = bench.tool.find(request)
+    assert (results[0].state, results[0].reason) == ("found", "matched")
+    assert (late.state, late.reason) == ("found", "accepted_before")
+    assert late.accepted == results[0].accepted
+
+
 def test_looks_are_bounded(bench: Bench) -> None:
     bench.open()
     request = {"run_id": "signup-1842", "mailbox_scope": "signup-1842", "max_reads": 3}
