@@ -16,7 +16,6 @@ from unit.prepare.test_cases import CASES, FOLDER, faults
 
 NO_SERVER_HOLDS = {
     "header-empty-file": "a server refuses an empty message",
-    "charset-utf16": "unencoded UTF-16 is full of NUL, which IMAP cannot carry",
 }
 BATCH = 20
 

@@ -9,9 +9,12 @@ from triage.domain.mail import Head, MailSource, PartBytes
 from triage.ports import Mailbox
 from triage.prepare import choose_parts, read_message
 from triage.prepare.choose import EMPTY
+from triage.prepare.headers import Fields
 
 WHOLE_BYTES = 65536
 """How much of a message is fetched whose structure the server could not tell."""
+TOP_BYTES = 8192
+"""How much of a message that seems to have no sender."""
 
 
 def fetch_sources(mailbox: Mailbox, heads: Mapping[int, Head]) -> dict[int, MailSource]:
@@ -28,8 +31,18 @@ def fetch_sources(mailbox: Mailbox, heads: Mapping[int, Head]) -> dict[int, Mail
             continue
         got = texts.get(uid, {})
         parts: list[PartBytes] = [replace(got[part.path], part=part) for part, _ in chosen[uid] if part.path in got]
-        sources[uid] = MailSource(head.headers, head.structure, tuple(parts))
+        sources[uid] = MailSource(_headers(mailbox, head), head.structure, tuple(parts))
     return sources
+
+
+def _headers(mailbox: Mailbox, head: Head) -> bytes:
+    """The fields of a message. Each has a From (RFC 5322, 3.6): one without hides its first line behind a byte order
+    mark, which makes it another field to the server."""
+    if "from" in Fields(head.headers):
+        return head.headers
+    top = mailbox.fetch_whole(head.ref.uid, TOP_BYTES)
+    found = read_message(top).headers if top else b""
+    return found if "from" in Fields(found) else head.headers
 
 
 def structure_unknown(head: Head) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,17 +17,21 @@ from triage.prepare.plain import has_entities, looks_like_html, unflow
 from triage.prepare.quotes import trim
 from triage.prepare.special import calendar_text, without_armour
 from triage.prepare.transfer import decode_transfer
+from triage.prepare.wide import WIDE
 
 MAX_ENCODED = 256 * 1024
 """No more octets of one part are looked at, however many are handed in."""
 
 STUB_CHARS = 400
 SHARE_THAT_AGREES = 0.5
+UNSEEN_WORDS = 4
+"""A plain text with so many words that the whole HTML lacks has room for an instruction that no person reads."""
 
 MAX_CONTROLS = 0.05
 """Share of control characters in a text; random bytes have twice as many."""
 
 _CONTROLS = bytes((*range(1, 9), *range(14, 27), *range(28, 32)))
+_WIDE_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _META_CHARSET = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([\w.:-]{2,40})", re.IGNORECASE)
 _XML_CHARSET = re.compile(rb"\A\s*<\?xml[^>]{0,100}encoding\s*=\s*[\"']([\w.:-]{2,40})", re.IGNORECASE)
 _STUB = re.compile(
@@ -95,10 +100,10 @@ def read_body(body: Body, texts: Mapping[str, PartBytes], subject: str) -> Words
 
 def _text_of(part: Part, fetched: PartBytes, warnings: set[str]) -> tuple[str, int]:
     data = decode_transfer(fetched.data[:MAX_ENCODED], part.encoding)
-    if _is_binary(data[:4096]):
+    label = part.params.get("charset", "")
+    if _is_binary(data[:4096]) and not data.startswith(_WIDE_MARKS) and codec_of(label) not in WIDE:
         warnings.add("bad_charset")
         return "", 0
-    label = part.params.get("charset", "")
     if codec_of(label) is None and (found := _META_CHARSET.search(data, 0, 4096) or _XML_CHARSET.match(data)):
         label = found.group(1).decode("ascii")
         label = "utf-8" if label.lower().startswith("utf-16") else label  # a document that could be read so far is none
@@ -151,4 +156,6 @@ def _better(plain: Words, html: Words, *, cut: bool) -> tuple[Words, bool]:
     shown = set(_WORD.findall(html.text.casefold()))
     if said and not cut and len(said & shown) < SHARE_THAT_AGREES * len(said):
         return html, True
+    if not cut and len(said - shown) >= UNSEEN_WORDS:
+        return html, False
     return (html, False) if len(plain.text) * 3 < len(html.text) else (plain, False)

@@ -1,6 +1,7 @@
 """Bytes to text, whatever the label says.
 
-The order is: byte order mark; valid UTF-8 with characters outside ASCII (no other encoding looks like it by chance);
+The order is: byte order mark; UTF-16, labelled or plain to see; valid UTF-8 with characters outside ASCII (no other
+encoding looks like it by chance);
 the label, read as the superset that browsers read it as; a guess from the bytes. It never raises.
 """
 
@@ -9,6 +10,8 @@ from __future__ import annotations
 import codecs
 import re
 from functools import lru_cache
+
+from triage.prepare.wide import WIDE, wide_codec, with_noughts, without_added_returns
 
 _LABEL = re.compile(r"[a-z0-9][a-z0-9._:+-]*")
 _CODE_PAGE = re.compile(r"(?:x-)?(?:dos|win|windows|ibm|msdos|cp|ansi)[-_ ]?(\d{3,5})")
@@ -36,7 +39,7 @@ _ALIAS = {
     "x-mac-ce": "mac_latin2", "hz-gb-2312": "hz", "big5-hkscs": "big5hkscs",
 }  # fmt: skip
 
-_ESCAPED = frozenset({"utf_7", "hz", "iso2022_jp_2", "utf_16", "utf_16_be", "utf_16_le", "utf_32"})
+_ESCAPED = frozenset({"utf_7", "hz", "iso2022_jp_2", "utf_32", "utf_32_be", "utf_32_le"})
 """Codecs whose bytes may all be ASCII and still not mean ASCII (with every iso2022_*)."""
 
 _CP1252_C1 = bytes(range(0x80, 0xA0)).decode("cp1252", "ignore")
@@ -46,7 +49,10 @@ _C1_TO_CP1252 = dict(
 _STRAY = {0xDC00 + b: _C1_TO_CP1252.get(b, chr(b) if b >= 0xA0 else "") for b in range(0x80, 0x100)}
 """What a byte that is not UTF-8 most likely was: the surrogate escapes of Python mapped to Windows-1252."""
 
-_BOMS = ((codecs.BOM_UTF8, "utf_8"), (codecs.BOM_UTF16_LE, "utf_16_le"), (codecs.BOM_UTF16_BE, "utf_16_be"))
+_BOMS = (
+    (codecs.BOM_UTF8, "utf_8"), (codecs.BOM_UTF32_LE, "utf_32_le"), (codecs.BOM_UTF32_BE, "utf_32_be"),
+    (codecs.BOM_UTF16_LE, "utf_16_le"), (codecs.BOM_UTF16_BE, "utf_16_be"), (b"\x84\x31\x95\x33", "gb18030"),
+)  # fmt: skip
 _SAMPLE = 4096
 _NUL_IN_TRANSIT = re.compile(rb"(?<=[A-Za-z.])\x80+|\x80{2,}")
 """Servers send 0x80 for NUL, which IMAP cannot carry (RFC 9051, 4.3.1); as a Windows-1252 euro it follows no letter."""
@@ -86,8 +92,13 @@ def decode(data: bytes, label: str = "") -> tuple[str, bool]:
     """Text of `data`, and whether anything had to be guessed or replaced. An incomplete last character is dropped."""
     for bom, codec in _BOMS:
         if data.startswith(bom):
-            return _decode(data[len(bom) :], codec)[0], False
+            data = data[len(bom) :]
+            return (_decode_wide if codec in WIDE else _decode)(data, codec)[0], False
     codec_name = codec_of(label)
+    wide = wide_codec(data, codec_name or "")
+    if wide:
+        return _decode_wide(data, wide)
+    codec_name = None if codec_name in WIDE else codec_name
     if codec_name == "ascii":
         codec_name = None  # what servers report where the mail says nothing; bytes beyond ASCII belie it anyway
     escaped = codec_name is not None and (codec_name in _ESCAPED or codec_name.startswith("iso2022"))
@@ -103,6 +114,11 @@ def decode(data: bytes, label: str = "") -> tuple[str, bool]:
     if codec_name in (None, "utf_8"):
         return _mostly_utf8(data) or (_decode(data, guess(data))[0], True)
     return _decode(data, codec_name)
+
+
+def _decode_wide(data: bytes, codec: str) -> tuple[str, bool]:
+    text, doubtful = _decode(without_added_returns(data), codec)
+    return text if b"\0" in data else with_noughts(text), doubtful
 
 
 def _unescaped(data: bytes) -> tuple[str, bool]:

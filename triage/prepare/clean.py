@@ -20,6 +20,8 @@ _INVISIBLE = re.compile(
     f"|(?<![{_JOINED}])[\u200c\u200d]+|[\u200c\u200d]+(?![{_JOINED}])|(?<=[\u200c\u200d])[\u200c\u200d]+"
 )
 _SMUGGLED = re.compile("[\U000e0000-\U000e0fff\u202d\u202e\u2061-\u2064\ufe00-\ufe0d]")
+_OVERRIDDEN = re.compile("\u202e([^\n\u202c]*)")
+"""Shown from right to left whatever it is: people read another text than the one that is stored."""
 _FLAG = re.compile("\U0001f3f4[\U000e0061-\U000e007a]{1,6}\U000e007f")
 _LINE_END = re.compile("[\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 _BLANK = "[ \t\u00a0\u1680\u2000-\u200a\u202f\u205f\u2800\u3000]"
@@ -33,7 +35,7 @@ def visible(text: str) -> tuple[str, int]:
     """`text` without invisible characters, and how many of those could have carried a message.
 
     Soft hyphens, joiners and the like that pad a preheader are removed and not counted; tag characters, variation
-    selectors and direction overrides are removed and counted. Line ends become LF.
+    selectors and direction overrides are removed and counted, and so is what is overridden. Line ends become LF.
     """
     text = _LINE_END.sub("\n", text.replace("\r\n", "\n"))
     if text.isascii():
@@ -41,7 +43,8 @@ def visible(text: str) -> tuple[str, int]:
     if not _ANY_UNSEEN.search(text):
         return text, 0
     text = _FLAG.sub("\U0001f3f4", text)  # the flags of England, Scotland and Wales are spelt in tag characters
-    return _INVISIBLE.sub("", text), len(_SMUGGLED.findall(text))
+    overridden = sum(map(len, _OVERRIDDEN.findall(text))) if "\u202e" in text else 0
+    return _INVISIBLE.sub("", text), len(_SMUGGLED.findall(text)) + overridden
 
 
 def tidy(text: str) -> str:

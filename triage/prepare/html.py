@@ -8,15 +8,22 @@ from dataclasses import dataclass, field
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 
-from triage.prepare.colour import BLACK, WHITE, Colour, same
+from triage.prepare.colour import BLACK, CURRENT, FAINT, WHITE, Colour, same
+from triage.prepare.declarations import variables
 from triage.prepare.markup import bounded, mend
-from triage.prepare.style import NO_EFFECT, Effect, Sheet, effect_of, merge, parse_sheet
+from triage.prepare.media import everywhere
+from triage.prepare.sheet import Sheet, parse_sheet
+from triage.prepare.style import MEDIUM_PX, NO_EFFECT, Effect, effect_of
 
 MAX_CHARS = 100_000
 MAX_NODES = 150_000
 MAX_LINKS = 2_000
 MAX_PICKS = 120_000
 """Nodes times selectors that the tree is searched for."""
+MAX_COSTLY_PICKS = 100_000_000
+"""The same for selectors that take time with the square of the nodes."""
+SMALLEST_PX = 2.0
+"""A font of this size is a row of dots."""
 
 _BLOCK = frozenset({
     "address", "article", "aside", "blockquote", "body", "br", "caption", "center", "dd", "details", "dialog", "dir",
@@ -26,14 +33,13 @@ _BLOCK = frozenset({
 })  # fmt: skip
 _UNSEEN = frozenset({
     "head", "script", "style", "template", "noscript", "title", "iframe", "object", "embed", "audio", "video",
-    "canvas", "svg", "math", "select", "datalist", "noframes", "noembed", "meta", "link", "base",
+    "canvas", "svg", "math", "select", "datalist", "noframes", "noembed", "meta", "link", "base", "rp",
 })  # fmt: skip
 _CELLS = frozenset(("td", "th"))
 _QUOTE_CLASSES = re.compile(
     r"\b(?:gmail_attr|yahoo_quoted|protonmail_quote|tutanota_quote|moz-email-headers-table|zmail_extra|quotelevel)"
 )
 _SIGNATURE = re.compile(r"\b(?:gmail_signature|moz-signature|protonmail_signature_block-user)\b")
-_EVERYWHERE = re.compile(r"\s*(?:(?:only\s+)?(?:all|screen)[\s,]*)*", re.IGNORECASE)
 _SPACES = re.compile(r"[ \t\r\n\f]+")
 _PADDING = re.compile("[\\s\u00ad\u034f\u115f\u1160\u200b-\u200f\u2060\u2800\ufeff]+")
 _PROSE_COMMENT = re.compile(r"\s*+(?!\[if|\[endif|<!)[^<>{}]{40,}+\Z")
@@ -54,12 +60,23 @@ class Rendered:
 class _State:
     hidden: bool = False
     visible: bool = True
-    shrunk: bool = False
+    font_px: float = MEDIUM_PX
+    opacity: float = 1.0
     colour: Colour = BLACK
     background: Colour = WHITE
     pre: bool = False
     quoted: bool = False
     shown: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class _Styles:
+    """What styles a document has, and what they were found to do: elements repeat."""
+
+    sheet: Sheet
+    picked: Mapping[int, tuple[int, ...]]
+    variables: Mapping[str, str]
+    effects: dict[tuple[object, ...], Effect] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -118,24 +135,28 @@ def _entities(text: str) -> str:
 def _render(html: str) -> Rendered:
     tree = LexborHTMLParser(bounded(html))
     sheet = Sheet()
-    if "<style" in html or "<STYLE" in html or "<Style" in html:
-        for node in tree.tags("style")[:50]:
-            if _EVERYWHERE.fullmatch(node.attributes.get("media") or ""):
-                parse_sheet(node.text(deep=True) or "", sheet)
+    for node in tree.tags("style")[:50]:
+        if everywhere(node.attributes.get("media") or ""):
+            parse_sheet(node.text(deep=True) or "", sheet)
     page = _Page()
     first = tree.root
     while first is not None and first.prev is not None:
         first = first.prev  # comments may stand before the document
-    _walk(first, sheet, _picked(tree, sheet, MAX_PICKS // (html.count("<") or 1)), page)
+    styles = _Styles(sheet, _picked(tree, sheet, html.count("<") or 1), variables(html) if "var(" in html else {})
+    _walk(first, styles, page)
     return Rendered(page.text(), page.hidden, tuple(page.links), page.images)
 
 
-def _picked(tree: LexborHTMLParser, sheet: Sheet, limit: int) -> dict[int, tuple[int, ...]]:
+def _picked(tree: LexborHTMLParser, sheet: Sheet, tags: int) -> dict[int, tuple[int, ...]]:
     """Which rules of `sheet.picked` hold for which nodes. A selector that the library cannot read holds for none."""
     picked: dict[int, tuple[int, ...]] = {}
-    for n, (selector, _) in enumerate(sheet.picked[:limit]):
+    costly = MAX_COSTLY_PICKS // tags**2
+    for n, rule in enumerate(sheet.picked[: MAX_PICKS // tags]):
+        costly -= rule.costly
+        if rule.costly and costly < 0:
+            continue
         try:
-            nodes = tree.css(selector)
+            nodes = tree.css(rule.selector)
         except SelectolaxError:
             continue
         for node in nodes:
@@ -143,9 +164,8 @@ def _picked(tree: LexborHTMLParser, sheet: Sheet, limit: int) -> dict[int, tuple
     return picked
 
 
-def _walk(node: LexborNode | None, sheet: Sheet, picked: Mapping[int, tuple[int, ...]], page: _Page) -> None:
+def _walk(node: LexborNode | None, styles: _Styles, page: _Page) -> None:
     """Every node once, in order, without recursion."""
-    effects: dict[tuple[object, ...], Effect] = {}
     stack: list[tuple[LexborNode, str, _State]] = []
     state = _State()
     for _ in range(MAX_NODES):
@@ -161,7 +181,7 @@ def _walk(node: LexborNode | None, sheet: Sheet, picked: Mapping[int, tuple[int,
             if _PROSE_COMMENT.match(comment):
                 page.hidden += len(_PADDING.sub("", comment))
         elif tag not in _UNSEEN:
-            inner = _enter(node, tag, state, sheet, picked.get(node.mem_id, ()) if picked else (), effects, page)
+            inner = _enter(node, tag, state, styles, page)
             child = node.child
             if child is None:
                 _leave(tag, page)
@@ -197,15 +217,7 @@ def _put_text(text: str, state: _State, page: _Page) -> None:
         page.put(" ", page.quoted)
 
 
-def _enter(
-    node: LexborNode,
-    tag: str,
-    state: _State,
-    sheet: Sheet,
-    picked: tuple[int, ...],
-    effects: dict[tuple[object, ...], Effect],
-    page: _Page,
-) -> _State:
+def _enter(node: LexborNode, tag: str, state: _State, styles: _Styles, page: _Page) -> _State:
     attributes = node.attributes
     if tag in _BLOCK:
         page.end_line()
@@ -213,16 +225,17 @@ def _enter(
         page.put(" ", page.quoted)
     if tag == "li" and state.shown:
         page.put("- ", state.quoted)
-    if not attributes and not sheet.count and tag not in ("pre", "textarea", "listing", "mark"):
+    if not attributes and not styles.sheet.count and tag not in ("pre", "textarea", "listing", "mark", "dialog"):
         return state
     class_ = attributes.get("class") or ""
+    picked = styles.picked.get(node.mem_id, ()) if styles.picked else ()
     key = (tag, attributes.get("style"), class_, attributes.get("id"), attributes.get("bgcolor"),
            attributes.get("color"), attributes.get("text"), attributes.get("background"),
-           "hidden" if "hidden" in attributes else None, "href" if attributes.get("href") else None,
+           "hidden" in attributes, "open" in attributes, "href" if attributes.get("href") else None,
            picked)  # fmt: skip
-    effect = effects.get(key)
+    effect = styles.effects.get(key)
     if effect is None:
-        effect = effects[key] = _effect(tag, class_, attributes, sheet, picked)
+        effect = styles.effects[key] = _effect(tag, class_, attributes, styles, picked)
     quoted = state.quoted or _starts_quote(tag, class_, attributes)
     pre = True if tag in ("pre", "textarea", "listing") and effect.pre is None else effect.pre
     inner = state
@@ -244,25 +257,28 @@ def _enter(
 def _next(state: _State, effect: Effect, quoted: bool, pre: bool | None) -> _State:
     hidden = state.hidden or effect.gone
     visible = state.visible if effect.visible is None else effect.visible
-    shrunk = state.shrunk if effect.shrunk is None else effect.shrunk
+    factor, more = effect.size or (1.0, 0.0)
+    font_px = state.font_px * factor + more
+    opacity = state.opacity * effect.opacity
     colour = state.colour if effect.colour is None else effect.colour
     background = state.background if effect.background is None else effect.background
-    shown = not hidden and visible and not shrunk and not same(colour, background)
-    return _State(hidden, visible, shrunk, colour, background, state.pre if pre is None else pre, quoted, shown)
+    background = colour if background == CURRENT else background
+    readable = font_px > SMALLEST_PX and opacity >= FAINT and not same(colour, background)
+    shown = not hidden and visible and readable
+    pre = state.pre if pre is None else pre
+    return _State(hidden, visible, font_px, opacity, colour, background, pre, quoted, shown)
 
 
 def _effect(
-    tag: str, class_: str, attributes: Mapping[str, str | None], sheet: Sheet, picked: tuple[int, ...]
+    tag: str, class_: str, attributes: Mapping[str, str | None], styles: _Styles, picked: tuple[int, ...]
 ) -> Effect:
     rules: dict[str, str] = {}
-    if sheet.count:
+    if styles.sheet.count:
         names = {f".{c}" for c in class_.lower().split()[:20]}
         if attributes.get("id"):
             names.add(f"#{str(attributes['id']).lower()}")
-        rules = sheet.matching(tag, frozenset(names))
-        for n in picked:
-            merge(rules, sheet.picked[n][1])
-    return effect_of(rules, attributes.get("style") or "", attributes, tag)
+        rules = styles.sheet.matching(tag, frozenset(names), picked)
+    return effect_of(rules, attributes.get("style") or "", attributes, tag, styles.variables)
 
 
 def _starts_quote(tag: str, class_: str, attributes: Mapping[str, str | None]) -> bool:

@@ -9,41 +9,31 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from unicodedata import normalize
+
+from triage.prepare.domains import LETTER, TLD
+from triage.prepare.lookalikes import plain_links
 
 _CJK = "\u2e80-\u303f\u3040-\u33ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef"
 _URL_CHAR = rf"[^\s<>\"“”„«»{_CJK}]"
 _SCHEME = (
     r"(?i:(?:https?|hxxps?|ftps?|sftp|file|webcal|tg|slack|msteams|zoommtg|whatsapp|skype|market|itms(?:-apps)?|intent"
     r"|android-app|git|ssh|svn|ldap|ws|wss|rtsp|s3|ipfs|chrome|about|nntp|irc|smb|app|cid)"
-    r"(?::|\[:\]|&#58;|%3A)(?://?|\\\\|%2F%2F)/?|mailto:|data:[a-z]+/|cid:|javascript:|tel:\+?\d|sms:\+?\d|callto:"
-    r"|bitcoin:|magnet:\?|urn:[a-z]+:|geo:-?\d|xmpp:|(?![a-z0-9+.-]{1,20}https?:/)[a-z][a-z0-9+.-]{1,20}://)"
+    r"(?::|\[:\]|&#58;|%3A)(?://?|\\\\|%2F%2F)/?|https?:(?=[\w-]+\.[a-z])|data:(?:[a-z]+/|,)|tel:\+?\d|sms:\+?\d"
+    r"|(?:mailto|cid|javascript|vbscript|callto|bitcoin|facetime|facetime-audio|search-ms|ms-[a-z]+|xmpp):(?=[^\s:])"
+    r"|magnet:\?|urn:[a-z]+:|geo:-?\d|(?![a-z0-9+.-]{1,20}https?:/)[a-z][a-z0-9+.-]{1,20}://)"
 )
-_TLDS = (
-    "com org net edu gov mil int info biz name pro app dev page shop store site online club xyz top live link click"
-    " cloud email news media world today tech agency digital software rocks watch bank museum travel jobs mobi aero"
-    " coop group company solutions services support team works zone space website fun icu vip wiki blog art design"
-    " studio systems network academy care city community finance health help house life ltd market marketing one photos"
-    " social technology tools training video ninja guru win loan stream download review cam global center events"
-    " expert express fund games gold guide land legal money plus press sale school show style tips tours trade wtf"
-    " io co me tv ly gl gg ai to be am fm im is in us uk ca au nz ie de at ch li fr es it pt br mx ar cl pe uy ve ec bo"
-    " nl lu dk se no fi ee lv lt pl ru su ua by kz cz sk hu ro bg gr tr il jp cn tw hk kr sg my th vn id ph za eu asia"
-    " lat cat rs hr ba mk al ge az uz ma tn eg ng ke gh sa ae qa kw ir pk lk np bd cc ms ws la vc gd gs st cx mu ga cf"
-    " ml tk gq nu ky bz pw ac ag as ad cm cr cu do gt hn ni pa py sv pr tt mc mt cy re"
-    " example test invalid local onion"
-)
-_TLD = f"(?:{'|'.join(_TLDS.split())}|{'|'.join(_TLDS.upper().split())})"
-"""In one case: `maybe.In/out` is two sentences."""
+_PATH = rf"(?:/{_URL_CHAR}+|[?#]{_URL_CHAR}+|/(?!\w))"
 _HOST = (
-    rf"(?<![a-zA-Z0-9_@.\\/-])(?:[a-zA-Z0-9][a-zA-Z0-9-]{{0,61}}\.){{1,6}}"
-    rf"{_TLD}(?::\d{{1,5}})?(?:/{_URL_CHAR}+|[?#]{_URL_CHAR}+|/(?!\w))"
+    rf"(?:(?<![{LETTER}_@.\\/-])(?:[{LETTER}][{LETTER}-]{{0,61}}\.){{1,6}}{TLD}(?::\d{{1,5}})?{_PATH}"
+    rf"|(?<![\w@.\\/-])\d{{1,3}}(?:\.\d{{1,3}}){{3}}(?::\d{{1,5}}/|/(?=[^\W\d])){_URL_CHAR}*)"
 )
 _CJK_HOST = rf"(?:(?=[{_CJK}])[\w.-]{{2,80}}(?=/))?"
-_SCHEMELESS = rf"(?<![\w:/])//(?:[a-zA-Z0-9-]{{1,63}}\.){{1,5}}{_TLD}\b"
+_SHARE = rf"(?<!\S)\\\\[\w.-]{{2,100}}\\{_URL_CHAR}+"
+_SCHEMELESS = rf"(?<![\w:/])//(?:[a-zA-Z0-9-]{{1,63}}\.){{1,5}}{TLD}\b"
 
 _MARKDOWN = re.compile(
     rf"(!?)\[([^\[\]\n]{{0,500}}(?:\[[^\[\]\n]{{0,200}}\][^\[\]\n]{{0,200}})?)\]"
-    rf"\(\s*<?(?:{_SCHEME}|#|/|www\.|[\w.-]+\.{_TLD}\b)[^\s()<>]{{0,3000}}+(?:\([^\s()<>]{{0,3000}}+\)[^\s()<>]{{0,3000}}+){{0,9}}+>?(?:\s+\"[^\"\n]*\")?\s*\)"
+    rf"\(\s*<?(?:{_SCHEME}|#|/|www\.|[\w.-]+\.{TLD}\b)[^\s()<>]{{0,3000}}+(?:\([^\s()<>]{{0,3000}}+\)[^\s()<>]{{0,3000}}+){{0,9}}+>?(?:\s+(?:\"[^\"\n]*\"|'[^'\n]*'))?\s*\)"
 )
 _BBCODE = re.compile(r"\[url=[^\]\n]{1,2000}\]|\[/?url\]|\[/?img\]", re.I)
 _ORG = re.compile(rf"\[\[{_SCHEME}[^\]\s]{{0,2000}}\]\[([^\[\]\n]{{0,300}})\]\]")
@@ -52,9 +42,8 @@ _ANGLE = re.compile(rf"<\s*(?:(?i:URL):\s*)?(?:{_SCHEME}|(?i:www)\.)[^\s<>]*+(?:
 _IMAGE_MARK = re.compile(r"\[(?:cid|image):[^\]\n]{0,300}\]", re.I)
 _BARE = re.compile(
     rf"(?:{_SCHEME}{_CJK_HOST}{_URL_CHAR}*|(?<![a-zA-Z0-9_@.-])(?i:www)\d?\.{_URL_CHAR}{{3,}}"
-    rf"|{_HOST}|{_SCHEMELESS}{_URL_CHAR}*)"
+    rf"|{_HOST}|{_SHARE}|{_SCHEMELESS}{_URL_CHAR}*)"
 )
-_FULL_WIDTH = re.compile("[！-～]{3,20}：／／[！-～!-~]+")
 _ANCHOR = re.compile(r"[:/\\?#]|[wW]{3}|%3[aA]")
 """What every link has in it; only the words around one of these are looked at."""
 _TOKEN_END = re.compile(r"\s|\Z")
@@ -94,9 +83,7 @@ def remove_links(text: str) -> Unlinked:
         links.append(found.group(0))
         return f"{found.group(found.lastindex or 0)}{_MARK}"
 
-    text = text.replace(_MARK, "")
-    if "：／／" in text:
-        text = _FULL_WIDTH.sub(lambda m: normalize("NFKC", m.group()), text)
+    text = plain_links(text.replace(_MARK, ""))
     if "[" in text:
         text = _ORG.sub(keep_words, _MARKDOWN.sub(keep_words, text))
         text = _MARKDOWN.sub(keep_words, text) if "](" in text else text  # the link around an image

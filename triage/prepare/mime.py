@@ -10,9 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import islice
 
-from triage.domain.mail import Part
-from triage.prepare.headers import MAX_BLOCK, Fields, decode_words, parse_parameters
+from triage.domain.mail import HEADER_FIELDS, Part
+from triage.prepare.headers import MAX_BLOCK, MAX_FIELDS, Fields, decode_words, parse_parameters
 
 MAX_DEPTH = 20
 MAX_PARTS = 200
@@ -22,6 +23,10 @@ _BLANK_LINE = re.compile(rb"\r?\n(?:\r?\n|[ \t]+\r?\n(?![ \t]+[^\s]|[!-9;-~]{1,1
 """A line of blanks ends a header block unless the block goes on behind it."""
 _LEADING = re.compile(rb"(?:\xef\xbb\xbf)?(?:[ \t]*\r?\n)*")
 _FIELD_LINE = re.compile(rb"(?:>?From |[!-9;-~]{1,100}[ \t]*:)")
+_KNOWN_FIELD = re.compile(
+    rb"^(?:%b)[ \t]*:(?:[^\n]*\n[ \t])*[^\n]*" % b"|".join(n.encode() for n in (*HEADER_FIELDS, "Content-Disposition")),
+    re.IGNORECASE | re.MULTILINE,
+)
 _TYPE = re.compile(r"([a-z0-9!#$&^_.+-]{1,60})\s*/\s*([a-z0-9!#$&^_.+-]{1,80})")
 _GUESSED_BOUNDARY = re.compile(rb"^--([^\s][^\r\n]{0,150}?)[ \t]*\r?\nContent-", re.IGNORECASE | re.MULTILINE)
 
@@ -58,8 +63,10 @@ class _Splitter:
         if not _FIELD_LINE.match(raw, start, min(end, start + 200)):
             return b"", start
         limit = min(end, start + MAX_BLOCK)
-        found = _BLANK_LINE.search(raw, start, limit)
+        found = _BLANK_LINE.search(raw, start, limit) or _BLANK_LINE.search(raw, limit, end)
         block_end, body = (found.start(), found.end()) if found else (limit, limit)
+        if block_end - start > MAX_BLOCK or raw.count(b"\n", start, block_end) > MAX_FIELDS:
+            return b"\n".join(m.group() for m in islice(_KNOWN_FIELD.finditer(raw, start, block_end), MAX_FIELDS)), body
         early = self._early_body(start, block_end)
         return (raw[start:early], early) if early else (raw[start:block_end], body)
 

@@ -133,7 +133,7 @@ def _fit(text: str, limit: int) -> tuple[str, bool]:
 def _people(fields: Fields, names: tuple[str, ...], charset: str) -> str:
     shown = (readable(value) for name in names if (value := fields.first(name, charset)))
     text = next((text for text in shown if text.strip("<> ")), "")
-    return remove_links(text).text.strip() or text if "://" in text else text
+    return remove_links(text).text.strip() or text if "/" in text or "www." in text.lower() else text
 
 
 def _signal_headers(fields: Fields, charset: str) -> dict[str, str]:
