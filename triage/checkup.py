@@ -25,7 +25,7 @@ def schedule_of(settings: AccountSettings, app: App) -> Schedule:
     cron = Cron(settings.schedule.cron, settings.schedule.timezone)
     first = cron.next_after(now)
     second = cron.next_after(first) if first else None
-    fired = app.ledger.last_fire(settings.name)
+    fired = app.ledger.last_fires([settings.name]).get(settings.name)
     return Schedule(
         enabled=settings.schedule.enabled,
         interval=second - first if first and second else timedelta(days=1),

@@ -13,7 +13,7 @@ from typing import Protocol
 
 from triage.domain.decision import Answer, Failure, Question, Ruling
 from triage.domain.mail import Head, MessageRef, PartBytes, PreparedMail
-from triage.domain.record import DecisionRecord, Run, StepRecord, Trigger
+from triage.domain.record import DecisionRecord, Fire, Run, StepRecord, Trigger
 
 
 class Clock(Protocol):
@@ -202,13 +202,17 @@ class Decider(Protocol):
 
 
 class RunQueue(Protocol):
-    """DESIGN 8. Every call is one transaction and safe from any number of processes."""
+    """DESIGN 8. Every call is safe from any number of processes."""
 
     def enqueue(
         self, account: str, trigger: Trigger, fire_time: datetime, options: Mapping[str, str] | None = None
     ) -> Run | None:
-        """Insert a fire; None if (account, fire time) is there already. Waiting scheduled fires of the account
-        coalesce into the newest one, the older ones recorded as coalesced."""
+        """Insert one fire, as `fire` does; None if (account, fire time) is there already."""
+        ...
+
+    def fire(self, fires: Sequence[Fire]) -> Mapping[str, str]:
+        """Insert scheduled fires, one an account; the run's id by account for those that were not there already.
+        Waiting scheduled fires of an account coalesce into the newest one, the older ones recorded as coalesced."""
         ...
 
     def claim(
@@ -286,8 +290,8 @@ class Records(Protocol):
     """Reading back for show, report and audit."""
 
     def runs(self, account: str | None = None, limit: int = 20, since: datetime | None = None) -> tuple[Run, ...]: ...
-    def last_fire(self, account: str) -> datetime | None:
-        """The latest fire time of the account's schedule, whatever became of it; None if it never fired."""
+    def last_fires(self, accounts: Sequence[str]) -> Mapping[str, datetime]:
+        """The latest fire time of each account's schedule, whatever became of it; absent if it never fired."""
         ...
 
     def run(self, run_id: str) -> Run | None:

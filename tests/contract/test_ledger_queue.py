@@ -10,7 +10,7 @@ import pytest
 
 from services.ledger import START, Bench
 from triage.domain.errors import LedgerError
-from triage.domain.record import Run, RunState, Trigger
+from triage.domain.record import Fire, Run, RunState, Trigger
 from triage.ledger import SqlLedger
 
 pytest_plugins = ["conftest_ledger"]
@@ -297,7 +297,7 @@ def test_run_ids_sort_by_time_and_are_short(bench: Bench) -> None:
 
 def test_a_run_id_that_is_taken_is_drawn_again(ledger: SqlLedger, monkeypatch: pytest.MonkeyPatch) -> None:
     drawn = iter(["same", "same", "other"])
-    monkeypatch.setattr("triage.ledger.queue.new_run_id", lambda now: next(drawn))
+    monkeypatch.setattr("triage.ledger.fires.new_run_id", lambda now: next(drawn))
     assert [enqueue(ledger, account).id for account in ("a", "b")] == ["same", "other"]
 
 
@@ -353,3 +353,62 @@ def test_threads_fire_together_and_one_wins(bench: Bench) -> None:
     assert len(won) == len(set(won)) == len(MINUTES)
     assert bench.ledger.depth() == 1, "all but the newest have coalesced"
     assert len([run for run in bench.ledger.runs(limit=100) if run.state is RunState.COALESCED]) == len(MINUTES) - 1
+
+
+def test_many_accounts_fire_at_once_and_each_once(ledger: SqlLedger) -> None:
+    fires = [Fire(f"account-{n:04d}", START) for n in range(2500)]
+    let_in = ledger.fire(fires)
+    assert let_in.keys() == {fire.account for fire in fires}
+    assert len(set(let_in.values())) == ledger.depth() == 2500
+    assert ledger.fire(fires) == {}
+    assert ledger.last_fires([fire.account for fire in fires]) == {fire.account: START for fire in fires}
+
+
+def test_of_fires_at_once_those_are_let_in_that_are_new(ledger: SqlLedger) -> None:
+    enqueue(ledger, "support")
+    let_in = ledger.fire([Fire("support", START), Fire("sales", START), Fire("hr", MINUTES[1], 1, START)])
+    assert let_in.keys() == {"sales", "hr"}
+    late = ledger.run(let_in["hr"])
+    assert late is not None
+    assert (late.trigger, late.fire_time, late.state) == (Trigger.SCHEDULE, MINUTES[1], RunState.QUEUED)
+    assert late.options == {"missed": "1", "missed_since": START.isoformat()}
+
+
+def test_fires_at_once_coalesce_those_that_wait_account_by_account(ledger: SqlLedger) -> None:
+    busy = enqueue(ledger, "busy")
+    assert ledger.claim("w1", LEASE, ["busy"]) is not None
+    first = ledger.fire([Fire(account, MINUTES[1]) for account in ("support", "sales", "busy")])
+    second = ledger.fire([Fire(account, MINUTES[2]) for account in ("support", "busy")])
+    states = {run.id: (run.state, run.reason) for run in ledger.runs()}
+    for account in ("support", "busy"):
+        assert states[first[account]] == (RunState.COALESCED, f"into {second[account]}")
+        assert states[second[account]] == (RunState.QUEUED, None)
+    assert states[first["sales"]] == (RunState.QUEUED, None)
+    assert states[busy.id] == (RunState.RUNNING, None)
+
+
+def test_last_fires_tell_of_schedules_only(ledger: SqlLedger) -> None:
+    enqueue(ledger, "support")
+    enqueue(ledger, "support", MINUTES[3], Trigger.MANUAL)
+    enqueue(ledger, "sales", MINUTES[2], Trigger.BACKFILL)
+    assert ledger.last_fires(["support", "sales", "nobody"]) == {"support": START}
+    assert ledger.last_fires([]) == {}
+
+
+def test_servers_that_fire_everything_at_once_let_each_fire_in_once(bench: Bench) -> None:
+    """Whoever was first, no account waits twice: fires of two ticks by four servers, side by side."""
+    accounts = [f"account-{n:03d}" for n in range(200)]
+    won: Counter[tuple[str, datetime]] = Counter()
+    ready = threading.Barrier(4)
+
+    def server(when: datetime) -> None:
+        ready.wait()
+        won.update((account, when) for account in bench.ledger.fire([Fire(account, when) for account in accounts]))
+
+    threads = [threading.Thread(target=server, args=(MINUTES[n % 2],)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert won == {(account, when): 1 for account in accounts for when in MINUTES[:2]}
+    assert bench.ledger.depth() == 200

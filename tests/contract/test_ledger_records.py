@@ -18,7 +18,7 @@ MINUTE = timedelta(minutes=1)
 @pytest.fixture
 def three_runs(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> list[Run]:
     ids = iter(["20261130-090000-aaaaaa", "20261130-090000-aaaabb", "20261130-100000-cccccc"])
-    monkeypatch.setattr("triage.ledger.queue.new_run_id", lambda now: next(ids))
+    monkeypatch.setattr("triage.ledger.fires.new_run_id", lambda now: next(ids))
     runs = [bench.ledger.enqueue(account, Trigger.MANUAL, START) for account in ("support", "sales", "info")]
     return [run for run in runs if run is not None]
 

@@ -28,6 +28,16 @@ class RunState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Fire:
+    """One fire of an account's schedule: its time in UTC, and how many earlier ones were missed and fell into it."""
+
+    account: str
+    fire_time: datetime
+    missed: int = 0
+    missed_since: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Run:
     """One batch of one account. Times are aware UTC. `reason` is a code when failed (cut, auth, unreachable, ...)."""
 

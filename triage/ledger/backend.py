@@ -9,11 +9,13 @@ from typing import Any, Protocol
 
 from sqlalchemy import (
     ARRAY,
+    JSON,
     BigInteger,
     ColumnElement,
     Connection,
     Interval,
     Table,
+    TableValuedAlias,
     Text,
     any_,
     bindparam,
@@ -56,6 +58,10 @@ class Backend(Protocol):
         """The list as that parameter."""
         ...
 
+    def pairs(self, name: str) -> TableValuedAlias:
+        """The mapping that is given as parameter `name`, a JSON object of texts, as a table of `key` and `value`."""
+        ...
+
     def one_at_a_time(self, connection: Connection, name: str) -> None:
         """Until this transaction ends, no other one passes here with the same name."""
         ...
@@ -88,6 +94,9 @@ class SqliteBackend:
     def list_value(self, values: Sequence[str]) -> object:
         return json.dumps(list(values))
 
+    def pairs(self, name: str) -> TableValuedAlias:
+        return func.json_each(bindparam(name, type_=Text)).table_valued("key", "value")
+
     def one_at_a_time(self, connection: Connection, name: str) -> None:
         del connection, name
 
@@ -115,6 +124,9 @@ class PostgresBackend:
 
     def list_value(self, values: Sequence[str]) -> object:
         return list(values)
+
+    def pairs(self, name: str) -> TableValuedAlias:
+        return func.json_each_text(cast(bindparam(name, type_=Text), JSON)).table_valued("key", "value")
 
     def one_at_a_time(self, connection: Connection, name: str) -> None:
         connection.execute(select(func.pg_advisory_xact_lock(func.hashtextextended(name, 0))))

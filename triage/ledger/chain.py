@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, insert, select, update
+from sqlalchemy import Column, ColumnElement, Connection, bindparam, insert, select, update
 
 from triage.ledger.backend import Backend
 from triage.ledger.schema import chains, events
@@ -25,7 +25,14 @@ GENESIS = bytes(32)
 
 _OF_ACCOUNT = chains.c.account == bindparam("of")
 _END = select(chains.c.seq, chains.c.hash).where(_OF_ACCOUNT).with_for_update()
+_ADD = insert(events)
 _MOVE_END = update(chains).where(_OF_ACCOUNT).values(seq=bindparam("to_seq"), hash=bindparam("to_hash"))
+
+
+def end_of(account: Column[str]) -> tuple[ColumnElement[int], ColumnElement[bytes]]:
+    """The end of an account's chain, read and locked by a statement about that account; NULLs before its first link."""
+    seq, last = (select(c).where(chains.c.account == account).with_for_update() for c in (chains.c.seq, chains.c.hash))
+    return seq.scalar_subquery().label("chain_seq"), last.scalar_subquery().label("chain_hash")
 
 
 class Kind(StrEnum):
@@ -67,12 +74,23 @@ def link_hash(before: bytes, account: str, seq: int, at: datetime, kind: str, su
     return hashlib.sha256(before + text.encode() + content).digest()
 
 
-def append(connection: Connection, backend: Backend, account: str, at: datetime, links: Sequence[Link]) -> None:
-    """Chain `links` to the account's end. Locks the account's chain until the transaction ends."""
+def append(
+    connection: Connection,
+    backend: Backend,
+    account: str,
+    at: datetime,
+    links: Sequence[Link],
+    end: tuple[int, bytes] | None = None,
+) -> None:
+    """Chain `links` to the account's end. Locks the account's chain until the transaction ends.
+
+    `end` is that end where the caller has read and locked it already (`end_of`).
+    """
     if not links:
         return
     at = at.astimezone(UTC)
-    end = connection.execute(_END, {"of": account}).one_or_none()
+    if end is None:
+        end = connection.execute(_END, {"of": account}).one_or_none()
     if end is None:
         first = backend.insert(chains).values(account=account, seq=0, hash=GENESIS, base_seq=0, base_hash=GENESIS)
         connection.execute(first.on_conflict_do_nothing())
@@ -93,5 +111,5 @@ def append(connection: Connection, backend: Backend, account: str, at: datetime,
                 "hash": last,
             }
         )
-    connection.execute(insert(events), rows)
+    connection.execute(_ADD, rows if len(rows) > 1 else rows[0])
     connection.execute(_MOVE_END, {"of": account, "to_seq": seq, "to_hash": last})

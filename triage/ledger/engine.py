@@ -20,9 +20,6 @@ from triage.ledger.netfs import network_filesystem
 BUSY_TIMEOUT_S = 10.0
 """How long a writer waits for its turn before the call fails as temporary."""
 
-WRITES = {"triage_writes": True}
-"""Execution option of a connection whose transaction will write."""
-
 _WAL_ATTEMPTS = 200
 _IDLE_S = 1.0
 
@@ -40,6 +37,13 @@ def make_engine(url: str) -> Engine:
             return _postgres(parsed.set(drivername="postgresql+psycopg"))
         case other:
             raise LedgerError(f"a ledger on {other} is not supported; use sqlite:///FILE or postgresql://HOST/DB")
+
+
+def writer_of(engine: Engine) -> Engine:
+    """The engine for transactions of several statements that write."""
+    if engine.dialect.name == "sqlite":
+        return engine.execution_options(triage_writes=True)
+    return engine.execution_options(isolation_level="READ COMMITTED")
 
 
 def place_of(engine: Engine) -> str:
@@ -111,6 +115,9 @@ def _postgres(url: URL) -> Engine:
         engine = create_engine(
             url,
             hide_parameters=True,
+            # Most statements are a transaction by themselves; setting this on every connection anew would cost as much
+            # as sending the statement.
+            isolation_level="AUTOCOMMIT",
             pool_recycle=1800,
             connect_args={name: value for name, value in patience.items() if name not in url.query},
         )
@@ -125,10 +132,8 @@ def _postgres(url: URL) -> Engine:
 def _set_up_postgres(connection: Any, _record: object) -> None:
     # A process that is stopped in mid-transaction must not hold the others' rows for longer than this.
     try:
-        connection.autocommit = True
         connection.execute(f"SET lock_timeout = '{int(BUSY_TIMEOUT_S)}s'")
         connection.execute(f"SET idle_in_transaction_session_timeout = '{int(2 * BUSY_TIMEOUT_S)}s'")
-        connection.autocommit = False
     except _driver_error() as error:
         raise DisconnectionError from error
 
@@ -143,7 +148,6 @@ def _ping_after_idling(connection: Any, record: ConnectionPoolEntry, _proxy: obj
         return
     try:
         connection.execute("SELECT 1")
-        connection.rollback()
     except _driver_error() as error:
         raise DisconnectionError from error
 

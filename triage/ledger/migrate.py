@@ -7,7 +7,7 @@ from pathlib import Path
 from sqlalchemy import Connection, Engine, inspect, text
 
 from triage.domain.errors import LedgerError
-from triage.ledger.engine import WRITES, make_engine, place_of
+from triage.ledger.engine import make_engine, place_of, writer_of
 from triage.ledger.errors import translated
 from triage.ledger.schema import REVISION
 
@@ -31,7 +31,7 @@ def upgrade_engine(engine: Engine, revision: str = "head") -> None:
         with engine.connect() as connection:
             if revision == "head" and current_revision(connection) == REVISION:
                 return
-        with engine.connect().execution_options(**WRITES) as connection, connection.begin():
+        with writer_of(engine).begin() as connection:
             if connection.dialect.name == "postgresql":
                 connection.execute(text("SET LOCAL lock_timeout = 0"))
                 connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})

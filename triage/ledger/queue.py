@@ -1,4 +1,4 @@
-"""The queue: fires, claims, leases. Each call is one transaction around one conditional statement.
+"""The queue: claims and leases. Each call is one transaction around one conditional statement.
 
 A lease is counted on the one clock that all processes of the ledger share, the *lease clock*: PostgreSQL's own clock
 for many machines, the operating system's monotonic clock for the one machine of an SQLite file. The workers' wall
@@ -11,88 +11,27 @@ their next check, and the next fire picks up what is left.
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from functools import cached_property
 from typing import Any
 
-from sqlalchemy import Connection, Row, and_, func, not_, select, update
+from sqlalchemy import Connection, Row, func, not_, select, update
 
-from triage.domain.record import Run, RunState, Trigger
+from triage.domain.record import Run, RunState
 from triage.ledger.chain import Kind, Link, append, digest
 from triage.ledger.errors import Contradiction
+from triage.ledger.fires import FiresPart
 from triage.ledger.queue_statements import QueueStatements, alive
 from triage.ledger.rows import RUN, plain, to_json, to_run, values_of, whole
 from triage.ledger.schema import QUEUED, RUNNING, runs
-from triage.ledger.store import Store
 from triage.redact import redact
 
-_ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"  # no i, l, o, u: an id is read out and typed
 _CLAIM_ATTEMPTS = 8
 
 
-def new_run_id(now: datetime) -> str:
-    """A run id that sorts by time and can be read out: UTC date, time, six random letters."""
-    tail = "".join(secrets.choice(_ALPHABET) for _ in range(6))
-    return f"{now.astimezone(UTC):%Y%m%d-%H%M%S}-{tail}"
-
-
-class QueuePart(Store):
+class QueuePart(FiresPart):
     """RunQueue of `triage.ports`."""
-
-    def enqueue(
-        self, account: str, trigger: Trigger, fire_time: datetime, options: Mapping[str, str] | None = None
-    ) -> Run | None:
-        def work(connection: Connection) -> Run | None:
-            self._backend.one_at_a_time(connection, f"enqueue:{account}")
-            run_id = self._insert_fire(connection, account, trigger, fire_time, options or {})
-            if run_id is None:
-                return None
-            if trigger is Trigger.SCHEDULE:
-                self._coalesce(connection, account)
-            return to_run(connection.execute(select(runs).where(runs.c.id == run_id)).one())
-
-        return self._write(work)
-
-    def _insert_fire(
-        self, connection: Connection, account: str, trigger: Trigger, fire_time: datetime, options: Mapping[str, str]
-    ) -> str | None:
-        fire = and_(runs.c.account == account, runs.c.fire_time == fire_time)
-        while True:
-            run_id = new_run_id(self._clock.now())
-            statement = (
-                self._backend.insert(runs)
-                .values(
-                    id=run_id,
-                    account=account,
-                    trigger=trigger.value,
-                    fire_time=fire_time,
-                    state=RunState.QUEUED.value,
-                    enqueued_at=self._backend.now(),
-                    counts="{}",
-                    options=to_json(dict(options)),
-                )
-                .on_conflict_do_nothing()
-                .returning(runs.c.id)
-            )
-            if connection.execute(statement).first() is not None:
-                return run_id
-            if connection.execute(select(runs.c.id).where(fire)).first() is not None:
-                return None
-            # Otherwise the id was taken: draw another one.
-
-    def _coalesce(self, connection: Connection, account: str) -> None:
-        waiting = and_(QUEUED, runs.c.account == account, runs.c.trigger == Trigger.SCHEDULE.value)
-        newest = select(runs.c.id).where(waiting).order_by(runs.c.fire_time.desc()).limit(1)
-        into = connection.execute(newest).scalar_one_or_none()
-        if into is None:
-            return
-        connection.execute(
-            update(runs)
-            .where(waiting, runs.c.id != into)
-            .values(state=RunState.COALESCED.value, reason=f"into {into}", finished_at=self._backend.now())
-        )
 
     def claim(
         self, owner: str, lease: timedelta, accounts: Sequence[str] | None = None, run_id: str | None = None
@@ -141,7 +80,7 @@ class QueuePart(Store):
             row = connection.execute(self._statements.finish, values).one_or_none()
             if row is None:
                 return False
-            self._chain(connection, row)
+            self._chain(connection, row, None if row.chain_seq is None else (row.chain_seq, row.chain_hash))
             return True
 
         return self._write(work)
@@ -185,6 +124,6 @@ class QueuePart(Store):
     def _lease_values(self, lease: timedelta) -> dict[str, object]:
         return {"lease_ms": int(lease / timedelta(milliseconds=1)), **self._backend.lease_values(lease)}
 
-    def _chain(self, connection: Connection, row: Row[Any]) -> None:
+    def _chain(self, connection: Connection, row: Row[Any], end: tuple[int, bytes] | None = None) -> None:
         link = Link(Kind.RUN_FINISHED, row.id, digest(values_of(row, RUN)))
-        append(connection, self._backend, row.account, self._clock.now(), [link])
+        append(connection, self._backend, row.account, self._clock.now(), [link], end)

@@ -9,6 +9,7 @@ from sqlalchemy.sql.dml import ReturningUpdate
 
 from triage.domain.record import RunState
 from triage.ledger.backend import Backend
+from triage.ledger.chain import end_of
 from triage.ledger.schema import QUEUED, RUNNING, runs
 from triage.ledger.types import BigInt
 
@@ -39,7 +40,7 @@ class QueueStatements:
                 counts=bindparam("counted"),
                 finished_at=backend.now(),
             )
-            .returning(*runs.c)
+            .returning(*runs.c, *end_of(runs.c.account))
         )
         self._claims = {
             (of_accounts, of_id): self._claim(of_accounts=of_accounts, of_id=of_id)

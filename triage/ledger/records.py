@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import cached_property
 from typing import Any
 
-from sqlalchemy import Column, ColumnElement, and_, select, tuple_
+from sqlalchemy import Column, ColumnElement, Select, and_, select, tuple_
 
 from triage.domain.record import DecisionRecord, Run, StepRecord, Trigger
 from triage.ledger.journal import JournalPart
-from triage.ledger.rows import to_decision, to_run, to_step
+from triage.ledger.rows import to_decision, to_json, to_run, to_step
 from triage.ledger.schema import chains, decisions, events, runs, steps
 
 _CHUNK = 2_000
@@ -29,16 +30,27 @@ class RecordsPart(JournalPart):
         with self._reading() as connection:
             return tuple(to_run(row) for row in connection.execute(statement))
 
-    def last_fire(self, account: str) -> datetime | None:
-        """The latest fire time of the account's schedule, whatever became of it; None if it never fired."""
-        statement = (
+    def last_fires(self, accounts: Sequence[str]) -> Mapping[str, datetime]:
+        """The latest fire time of each account's schedule, whatever became of it; absent if it never fired."""
+        found: dict[str, datetime] = {}
+        with self._reading() as connection:
+            for n in range(0, len(accounts), _CHUNK):
+                asked = {"accounts": to_json(dict.fromkeys(accounts[n : n + _CHUNK], ""))}
+                rows = connection.execute(self._last_fires, asked)
+                found |= {account: fire_time for account, fire_time in rows if fire_time is not None}
+        return found
+
+    @cached_property
+    def _last_fires(self) -> Select[Any]:
+        """One look into the index an account; a GROUP BY would read every run there ever was."""
+        asked = self._backend.pairs("accounts")
+        latest = (
             select(runs.c.fire_time)
-            .where(runs.c.account == account, runs.c.trigger == Trigger.SCHEDULE.value)
+            .where(runs.c.account == asked.c.key, runs.c.trigger == Trigger.SCHEDULE.value)
             .order_by(runs.c.fire_time.desc())
             .limit(1)
         )
-        with self._reading() as connection:
-            return connection.execute(statement).scalar_one_or_none()
+        return select(asked.c.key, latest.scalar_subquery())
 
     def run(self, run_id: str) -> Run | None:
         if not run_id:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
@@ -12,7 +12,7 @@ from sqlalchemy.exc import DBAPIError
 
 from triage.domain.errors import LedgerError
 from triage.ledger.backend import Backend, PostgresBackend, SqliteBackend
-from triage.ledger.engine import WRITES, place_of
+from triage.ledger.engine import place_of, writer_of
 from triage.ledger.errors import rolled_back, translated
 from triage.ports import Clock
 
@@ -57,18 +57,15 @@ class Store:
         self._engine = engine
         self._clock = clock
         self._where = place_of(engine)
-        writer = engine.execution_options(**WRITES)
+        self._reader = engine
+        self._writer = writer_of(engine)
         if engine.dialect.name == "sqlite":
             self._backend: Backend = SqliteBackend(clock)
-            self._reader = self._snapshots = engine
-            self._writer = self._single = writer
+            self._snapshots, self._single = engine, self._writer
         else:
             # PostgreSQL makes a transaction of a lone statement by itself: one round trip instead of three.
             self._backend = PostgresBackend()
-            self._reader = engine.execution_options(isolation_level="AUTOCOMMIT")
-            self._snapshots = engine.execution_options(isolation_level="REPEATABLE READ")
-            self._writer = writer
-            self._single = self._reader
+            self._snapshots, self._single = engine.execution_options(isolation_level="REPEATABLE READ"), engine
 
     def close(self) -> None:
         """Write what still waits for a ride, and close every connection. The ledger may not be used afterwards."""
@@ -95,8 +92,13 @@ class Store:
 
     def _write_one(self, statement: Executable, values: Mapping[str, Any]) -> Row[Any] | None:
         """Run one statement that changes at most one row and returns it."""
+        rows = self._write_rows(statement, values)
+        return rows[0] if rows else None
+
+    def _write_rows(self, statement: Executable, values: Mapping[str, Any]) -> Sequence[Row[Any]]:
+        """Run one statement that returns the rows it changed."""
         with translated(self._where), self._single.begin() as connection:
-            return connection.execute(statement, values).one_or_none()
+            return connection.execute(statement, values).all()
 
     def _write(self, work: Callable[[Connection], T]) -> T:
         """Run `work` in one transaction; again if PostgreSQL made it give way to another one."""

@@ -9,12 +9,14 @@ from __future__ import annotations
 import random
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
 from triage.domain.errors import LedgerError
+from triage.domain.record import Fire
 from triage.ports import Clock, Ledger
-from triage.schedule.firing import put_fire
+from triage.schedule.firing import put_fires
 from triage.schedule.timetable import FireTimes, Timetable
 from triage.schedule.worker import Workplace, work
 
@@ -25,6 +27,8 @@ RETAIN_EVERY = timedelta(hours=1)
 GRACE_S = 30.0
 """How long a stop waits for runs under way (DESIGN 4)."""
 MOST_WORKERS = 8
+PORTION = 1_000
+"""So many fires go into the queue at once; then workers are roused."""
 
 
 class Office(Protocol):
@@ -53,6 +57,7 @@ class Daemon:
     def __init__(self, office: Callable[[], Office], ledger: Ledger, clock: Clock, stop: threading.Event, log: Any):
         self._office, self._ledger, self._clock, self._stop, self._log = office, ledger, clock, stop, log
         self._timetable = Timetable()
+        self._due: dict[str, Fire] = {}  # fires that are not in the queue yet: they stay due until the ledger took them
         self._wake = threading.Condition()
         self._work_waits = False
         self._expire_at = self._retain_at = clock.monotonic()
@@ -67,7 +72,7 @@ class Daemon:
             worker.start()
         self._log.info("serving", accounts=len(self._office().accounts), workers=count)
         while not self._stop.is_set():
-            self._tick(on_tick)
+            self.tick(on_tick)
             self._clock.wait(self._stop, TICK_S)
         self._log.info("stopping", grace_s=GRACE_S)
         self._rouse()
@@ -80,16 +85,12 @@ class Daemon:
 
     def reload(self) -> None:
         """Take the office's schedules as they are now; to be called from `on_tick`."""
-        self._timetable.set(self._office().times, self._clock.now())
-
-    def _begin(self) -> None:
-        """Start where the schedule left off: fires missed while no daemon ran are one fire now. An account that never
-        fired waits for its first fire time."""
         times = self._office().times
-        last = {account: fire for account in times if (fire := self._ledger.last_fire(account)) is not None}
-        self._timetable.set(times, self._clock.now(), last)
+        self._timetable.set(times, self._clock.now())
+        self._due = {account: fire for account, fire in self._due.items() if account in times}
 
-    def _tick(self, on_tick: Callable[[], None]) -> None:
+    def tick(self, on_tick: Callable[[], None] = lambda: None) -> None:
+        """One look at the clock and the queue; what goes wrong is logged, and the next tick tries again."""
         try:
             on_tick()
             self._fire()
@@ -101,17 +102,32 @@ class Daemon:
         except Exception as error:  # noqa: BLE001 - the clock must go on ticking whatever one tick met
             self._log.error("tick_failed", detail=type(error).__name__, exc_info=error)
 
+    def _begin(self) -> None:
+        """Start where the schedule left off: fires missed while no daemon ran are one fire now. An account that never
+        fired waits for its first fire time."""
+        times = self._office().times
+        self._timetable.set(times, self._clock.now(), self._ledger.last_fires(list(times)))
+
     def _fire(self) -> None:
-        fires = self._timetable.due(self._clock.now())
-        random.shuffle(fires)  # servers that fire together put in different accounts first, and so share the work
-        for fire in fires:
-            run = put_fire(self._ledger, fire)
-            if run is None:
-                self._log.debug("fire_taken", account=fire.account, fire_time=fire.fire_time.isoformat())
-                continue
-            self._log.info(
-                "fired", account=fire.account, run=run.id, fire_time=fire.fire_time.isoformat(), missed=fire.missed
-            )
+        for fire in self._timetable.due(self._clock.now()):
+            self._due[fire.account] = _together(self._due.get(fire.account), fire)
+        accounts = list(self._due)
+        random.shuffle(accounts)  # servers that fire together put in different accounts first, and so share the work
+        for n in range(0, len(accounts), PORTION):
+            some = [self._due[account] for account in accounts[n : n + PORTION]]
+            let_in = put_fires(self._ledger, some)
+            for fire in some:
+                del self._due[fire.account]
+                self._tell(fire, let_in.get(fire.account))
+            if let_in:
+                self._rouse()
+
+    def _tell(self, fire: Fire, run: str | None) -> None:
+        facts = {"account": fire.account, "fire_time": fire.fire_time.isoformat(), "missed": fire.missed}
+        if run is None:
+            self._log.debug("fire_taken", **facts)
+        else:
+            self._log.info("fired", run=run, **facts)
 
     def _keep_house(self) -> None:
         now = self._clock.monotonic()
@@ -141,3 +157,11 @@ class Daemon:
                 if not self._work_waits and not self._stop.is_set():
                     self._wake.wait(TICK_S * 30)
                 self._work_waits = False
+
+
+def _together(waiting: Fire | None, fire: Fire) -> Fire:
+    """A fire with an earlier one of its account that the ledger has not taken yet, which is missed now."""
+    if waiting is None:
+        return fire
+    missed = waiting.missed + 1 + fire.missed
+    return replace(fire, missed=missed, missed_since=waiting.missed_since or waiting.fire_time)

@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 
-from triage.domain.record import Run, Trigger
+from triage.domain.record import Fire
 from triage.ports import Ledger
-from triage.schedule.timetable import Fire
+
+STEPPED = timedelta(minutes=1)
+"""A ledger that is ahead by more than this has seen a clock that was set back since."""
 
 
-def put_fire(ledger: Ledger, fire: Fire) -> Run | None:
-    """Put a scheduled fire into the queue; None if another server was first.
+def put_fires(ledger: Ledger, fires: Sequence[Fire]) -> Mapping[str, str]:
+    """Put scheduled fires into the queue, one an account; the run's id by account where no other server was first.
 
     A wall clock that was set back makes the same fire times come round again, and they would be refused as long as
     the clock repeats itself. A ledger that knows fires later than this one shows that: such a fire gets a fire time
     one microsecond later, so that the service does not stand still.
     """
-    latest = ledger.last_fire(fire.account)
-    if latest == fire.fire_time:  # of many servers nearly all come second: for them one look is all a fire costs
-        return None
-    options = {"missed": str(fire.missed), "missed_since": fire.missed_since.isoformat()} if fire.missed_since else {}
-    run = ledger.enqueue(fire.account, Trigger.SCHEDULE, fire.fire_time, options)
-    if run is not None:
-        return run
-    if latest is not None and latest > fire.fire_time + timedelta(minutes=1):
-        return ledger.enqueue(fire.account, Trigger.SCHEDULE, fire.fire_time + timedelta(microseconds=1), options)
-    return None
+    latest = ledger.last_fires([fire.account for fire in fires])
+    # Of many servers nearly all come second: for them one look is all that fires cost.
+    ours = [fire for fire in fires if latest.get(fire.account) != fire.fire_time]
+    let_in = ledger.fire(ours)
+    repeated = [
+        replace(fire, fire_time=fire.fire_time + timedelta(microseconds=1))
+        for fire in ours
+        if fire.account not in let_in and latest.get(fire.account, fire.fire_time) > fire.fire_time + STEPPED
+    ]
+    return {**let_in, **ledger.fire(repeated)}

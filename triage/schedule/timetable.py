@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cache
 from typing import Protocol
+
+from triage.domain.record import Fire
 
 COUNTED = 50
 """Missed fires are counted up to this many; a machine that slept for a week need not list them all."""
@@ -23,16 +24,6 @@ class FireTimes(Protocol):
         ...
 
     def __hash__(self) -> int: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Fire:
-    """One fire of an account: its time in UTC, and how many earlier ones were missed and fell into it."""
-
-    account: str
-    fire_time: datetime
-    missed: int = 0
-    missed_since: datetime | None = None
 
 
 class Timetable:

@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 from services.ledger import START, HandClock
-from triage.domain.record import RunState, Trigger
+from triage.domain.record import Fire, Run, RunState, Trigger
 from triage.ledger.ledger import SqlLedger, open_ledger
-from triage.schedule.firing import put_fire
-from triage.schedule.timetable import Fire
+from triage.schedule.firing import put_fires
 
 STEP = timedelta(minutes=10)
 
@@ -22,6 +21,11 @@ def ledger(tmp_path: Path) -> Iterator[SqlLedger]:
     ledger = open_ledger(f"sqlite:///{tmp_path}/ledger.db", HandClock())
     yield ledger
     ledger.close()
+
+
+def put_fire(ledger: SqlLedger, fire: Fire) -> Run | None:
+    let_in = put_fires(ledger, [fire])
+    return ledger.run(let_in[fire.account]) if let_in else None
 
 
 def test_of_two_servers_one_fires(ledger: SqlLedger) -> None:

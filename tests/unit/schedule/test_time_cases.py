@@ -15,10 +15,11 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from services.ledger import HandClock
+from triage.domain.record import Fire
 from triage.ledger.ledger import SqlLedger, open_ledger
 from triage.schedule.cron import Cron
-from triage.schedule.firing import put_fire
-from triage.schedule.timetable import Fire, Timetable
+from triage.schedule.firing import put_fires
+from triage.schedule.timetable import Timetable
 
 CASES = Path(__file__).parent.parent.parent / "cases" / "time"
 TICK = timedelta(seconds=1)
@@ -37,11 +38,12 @@ class Story:
 
     def begin(self) -> None:
         self.timetable = Timetable()
-        last = {name: fire for name in self.crons if (fire := self.ledger.last_fire(name))}
-        self.timetable.set(self.crons, self.clock.now(), last)
+        self.timetable.set(self.crons, self.clock.now(), self.ledger.last_fires(list(self.crons)))
 
     def tick(self) -> None:
-        self.fired += [fire for fire in self.timetable.due(self.clock.now()) if put_fire(self.ledger, fire)]
+        due = self.timetable.due(self.clock.now())
+        let_in = put_fires(self.ledger, due)
+        self.fired += [fire for fire in due if fire.account in let_in]
 
     def tell(self, event: dict[str, Any]) -> None:
         match event:
