@@ -2,30 +2,65 @@
 
 from __future__ import annotations
 
-from datetime import UTC, timedelta
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
 
 from triage.bootstrap import App
 from triage.config.settings import AccountSettings
 from triage.decide.breaker import load_state
 from triage.domain.errors import TriageError
-from triage.report.health import FIRE_GRACE, AccountHealth, Schedule, judge_health
+from triage.report.health import FIRE_GRACE, AccountHealth, Look, Schedule, judge_health
 from triage.schedule.cron import Cron
 from triage.schedule.timetable import last_fire
+from triage.side_by_side import side_by_side
+
+LOOK_S = 20.0
+"""A mailbox that was not looked into by then counts as one that cannot be."""
+LOOKS_AT_ONCE = 16
 
 
 def check_up(app: App) -> tuple[AccountHealth, ...]:
-    """How each account is doing now; one connection to each mailbox. Raises LedgerError."""
-    breakers = _breakers(app)
-    return tuple(_account(app, settings, breakers) for settings in app.settings.accounts)
+    """How each account is doing now; one connection to each mailbox. Takes LOOK_S at most. Raises LedgerError."""
+    return judge(app, look_into_mailboxes(app))
 
 
-def schedule_of(settings: AccountSettings, app: App) -> Schedule:
-    """What should have happened to an account by now, and the last fire that did."""
+def look_into_mailboxes(app: App) -> Mapping[str, Look]:
+    """What each mailbox has waiting, by account; side by side, as slow as LOOK_S whatever the servers do."""
+    asked = {a.name: a for a in app.settings.accounts if a.schedule.enabled and a.mode != "preview"}
+    found = side_by_side(lambda settings: _look(app, settings), asked, LOOKS_AT_ONCE, LOOK_S)
+    late = f"the mailbox was not looked into within {LOOK_S:.0f} s"
     now = app.clock.now()
+    return {name: found.get(name) or Look(now, error=f"account {name}: {late}") for name in asked}
+
+
+def judge(app: App, looks: Mapping[str, Look]) -> tuple[AccountHealth, ...]:
+    """How each account is doing: from the ledger as it is now, and from what mailboxes looked like. Raises LedgerError.
+
+    An account without a look is judged by the ledger alone.
+    """
+    now = app.clock.now()
+    names = [settings.name for settings in app.settings.accounts]
+    fired, latest, depths = app.ledger.last_fires(names), app.ledger.latest_runs(names), app.ledger.depths()
+    breakers = _breakers(app)
+    return tuple(
+        judge_health(
+            settings.name,
+            schedule=schedule_of(settings, now, fired.get(settings.name)),
+            runs=latest.get(settings.name, ()),
+            look=looks.get(settings.name, Look(now)),
+            queue_depth=depths.get(settings.name, 0),
+            breakers=breakers,
+            now=now,
+        )
+        for settings in app.settings.accounts
+    )
+
+
+def schedule_of(settings: AccountSettings, now: datetime, fired: datetime | None) -> Schedule:
+    """What should have happened to an account by now, and the last fire that did."""
     cron = Cron(settings.schedule.cron, settings.schedule.timezone)
     first = cron.next_after(now)
     second = cron.next_after(first) if first else None
-    fired = app.ledger.last_fires([settings.name]).get(settings.name)
     return Schedule(
         enabled=settings.schedule.enabled,
         interval=second - first if first and second else timedelta(days=1),
@@ -34,31 +69,20 @@ def schedule_of(settings: AccountSettings, app: App) -> Schedule:
     )
 
 
-def _account(app: App, settings: AccountSettings, breakers: dict[str, str]) -> AccountHealth:
-    oldest, error = None, None
-    if settings.schedule.enabled and settings.mode != "preview":
+def _look(app: App, settings: AccountSettings) -> Look:
+    try:
         closed = app.gate.refusal(settings.name)
         if closed is not None:
-            error = f"account {settings.name}: {closed}"
-        else:
-            mailbox = app.mailbox(settings)
-            try:
-                mailbox.open()
-                oldest = mailbox.oldest_unlabelled(settings.categories.settled_labels, settings.since)
-            except TriageError as failure:
-                error = f"account {settings.name}: {failure}"
-            finally:
-                mailbox.close()
-    return judge_health(
-        settings.name,
-        schedule=schedule_of(settings, app),
-        runs=app.ledger.runs(settings.name, limit=50),
-        oldest_unlabelled=oldest.astimezone(UTC) if oldest else None,
-        queue_depth=app.ledger.depth(settings.name),
-        breakers=breakers,
-        mailbox_error=error,
-        now=app.clock.now(),
-    )
+            raise closed
+        mailbox = app.mailbox(settings)
+        try:
+            mailbox.open()
+            oldest = mailbox.oldest_unlabelled(settings.categories.settled_labels, settings.since)
+        finally:
+            mailbox.close()
+    except TriageError as failure:
+        return Look(app.clock.now(), error=f"account {settings.name}: {failure}")
+    return Look(app.clock.now(), oldest.astimezone(UTC) if oldest else None)
 
 
 def _breakers(app: App) -> dict[str, str]:

@@ -355,6 +355,18 @@ def test_threads_fire_together_and_one_wins(bench: Bench) -> None:
     assert len([run for run in bench.ledger.runs(limit=100) if run.state is RunState.COALESCED]) == len(MINUTES) - 1
 
 
+def test_runs_of_several_accounts_end_in_turn_each_in_its_own_chain(ledger: SqlLedger) -> None:
+    accounts = ["support", "sales", "hr"]
+    for minute in MINUTES[:4]:
+        for account in accounts:
+            enqueue(ledger, account, minute)
+        for _ in accounts:
+            run = ledger.claim("w1", LEASE)
+            assert run is not None
+            assert ledger.finish(run.id, "w1")
+    assert [ledger.verify_chain(account) for account in accounts] == [[], [], []]
+
+
 def test_many_accounts_fire_at_once_and_each_once(ledger: SqlLedger) -> None:
     fires = [Fire(f"account-{n:04d}", START) for n in range(2500)]
     let_in = ledger.fire(fires)

@@ -162,3 +162,27 @@ def test_the_ledger_knows_since_when_it_remembers(bench: Bench) -> None:
     assert since is not None
     assert since >= START + timedelta(days=1)
     assert ledger.remembered_since("nobody") is None
+
+
+def test_the_latest_run_done_and_failed_of_many_accounts(bench: Bench) -> None:
+    """Whatever came after them: runs that wait, are on, or were coalesced do not count."""
+    ledger = bench.ledger
+    ended: dict[str, list[str]] = {"sales": [], "support": []}
+    for n, (account, failed) in enumerate(
+        [("support", None), ("support", "cut"), ("support", None), ("sales", "auth"), ("sales", "cut")]
+    ):
+        run = ledger.enqueue(account, Trigger.MANUAL, START + timedelta(minutes=n))
+        bench.clock.advance(timedelta(minutes=1))
+        assert run is not None
+        assert ledger.claim("w", timedelta(minutes=1), run_id=run.id) is not None
+        assert ledger.finish(run.id, "w", failed=failed)
+        ended[account].append(run.id)
+    for n in (10, 11):
+        ledger.enqueue("support", Trigger.SCHEDULE, START + timedelta(minutes=n))
+    ledger.enqueue("hr", Trigger.SCHEDULE, START)
+    found = ledger.latest_runs(["support", "sales", "hr", "nobody"])
+    assert {account: {run.id for run in runs} for account, runs in found.items()} == {
+        "support": set(ended["support"][1:]),
+        "sales": {ended["sales"][1]},
+    }
+    assert ledger.depths() == {"support": 1, "hr": 1}

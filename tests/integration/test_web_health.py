@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import socket
+import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -19,8 +20,10 @@ import structlog
 
 from fakes.table_provider import TableProvider
 from services.dovecot import Dovecot, Mail
+from support.killing import CommandProxy
 from support.office import TestApp, make_run, settings_for
 from support.premises import Premises, wait_until
+from triage.checkup import look_into_mailboxes
 from triage.clock import SystemClock
 from triage.config.settings import HttpSettings
 from triage.domain.record import Trigger
@@ -50,6 +53,12 @@ class AheadClock(SystemClock):
 def server() -> Iterator[Dovecot]:
     with Dovecot("maildir") as dovecot:
         yield dovecot
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine under load is no mail server that hangs."""
+    monkeypatch.setattr("triage.web.site.PROBE_PATIENCE_S", 30.0)
 
 
 def office(directory: Path, port: int, user: str, password: str) -> tuple[TestApp, AheadClock]:
@@ -134,6 +143,48 @@ def test_a_mailbox_is_looked_into_once_a_minute_however_often_probes_come(server
     probe(site)
     assert looked == ["team", "team"]
     app.close()
+
+
+def test_a_mail_server_that_hangs_keeps_no_probe_waiting_and_hides_no_dead_daemon(
+    server: Dovecot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = threading.Event()
+    answers.set()
+
+    def hang(n: int, line: bytes) -> bool:
+        answers.wait()
+        return False
+
+    with CommandProxy(server.port, hang, lambda n: False) as proxy:
+        app, clock = office(tmp_path, proxy.port, "hangs", server.password)
+        site = Site(lambda: app, structlog.get_logger(), listens_on="127.0.0.1")
+        fire(app)
+        assert probe(site)[0] == 200
+        answers.clear()
+        monkeypatch.setattr("triage.web.site.PROBE_PATIENCE_S", 0.2)
+        clock.advance(timedelta(seconds=61))
+        assert probe(site)[0] == 200, "the mailbox was fine a minute ago, and the ledger still is"
+        clock.advance(timedelta(minutes=20))
+        status, report = probe(site)
+        assert status == 503
+        assert "Is `triage serve` running?" in report["accounts"][0]["problems"][0]
+        answers.set()
+        app.close()
+
+
+def test_a_mailbox_that_does_not_answer_in_time_is_named_and_the_others_are_seen(
+    server: Dovecot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("triage.checkup.LOOK_S", 3.0)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        app, _ = office(tmp_path, server.port, "fine", server.password)
+        first = app.settings.accounts[0]
+        hung = replace(first, name="hung", port=silent.getsockname()[1])
+        app.settings = replace(app.settings, accounts=(hung, first))
+        looks = look_into_mailboxes(app)
+        assert looks["hung"].error == "account hung: the mailbox was not looked into within 3 s"
+        assert looks[first.name].error is None
+        app.close()
 
 
 def test_serve_shows_its_pages_and_stops_with_them(server: Dovecot, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import Column, ColumnElement, Connection, bindparam, insert, select, update
+from sqlalchemy import ColumnElement, Connection, bindparam, insert, select, text, update
 
 from triage.ledger.backend import Backend
 from triage.ledger.schema import chains, events
@@ -29,10 +29,13 @@ _ADD = insert(events)
 _MOVE_END = update(chains).where(_OF_ACCOUNT).values(seq=bindparam("to_seq"), hash=bindparam("to_hash"))
 
 
-def end_of(account: Column[str]) -> tuple[ColumnElement[int], ColumnElement[bytes]]:
-    """The end of an account's chain, read and locked by a statement about that account; NULLs before its first link."""
-    seq, last = (select(c).where(chains.c.account == account).with_for_update() for c in (chains.c.seq, chains.c.hash))
-    return seq.scalar_subquery().label("chain_seq"), last.scalar_subquery().label("chain_hash")
+def end_of(account: str) -> tuple[ColumnElement[int], ColumnElement[bytes]]:
+    """The end of an account's chain, read and locked by a statement that returns rows of the account; NULLs before its
+    first link. `account` is that statement's column, written out: for SQLite, SQLAlchemy writes columns in RETURNING
+    without their table, and would compare a column with itself."""
+    ours = text(f"chains.account = {account}")
+    seq, last = (select(c).where(ours).with_for_update().scalar_subquery() for c in (chains.c.seq, chains.c.hash))
+    return seq.label("chain_seq"), last.label("chain_hash")
 
 
 class Kind(StrEnum):
@@ -64,14 +67,14 @@ class Link:
 
 def digest(values: Sequence[Any], salt: bytes = b"") -> bytes:
     """SHA-256 of a row's values in their order."""
-    text = json.dumps(values, default=datetime.isoformat, ensure_ascii=True, separators=(",", ":"))
-    return hashlib.sha256(salt + text.encode()).digest()
+    told = json.dumps(values, default=datetime.isoformat, ensure_ascii=True, separators=(",", ":"))
+    return hashlib.sha256(salt + told.encode()).digest()
 
 
 def link_hash(before: bytes, account: str, seq: int, at: datetime, kind: str, subject: str, content: bytes) -> bytes:
     """The hash of one link, given the hash of the one before it."""
-    text = f"{seq}\n{at.isoformat()}\n{kind}\n{account}\n{subject}\n"
-    return hashlib.sha256(before + text.encode() + content).digest()
+    told = f"{seq}\n{at.isoformat()}\n{kind}\n{account}\n{subject}\n"
+    return hashlib.sha256(before + told.encode() + content).digest()
 
 
 def append(

@@ -117,6 +117,12 @@ class QueuePart(FiresPart):
         with self._reading() as connection:
             return int(connection.execute(statement).scalar_one())
 
+    def depths(self) -> Mapping[str, int]:
+        """How many runs wait, by account; absent where none does."""
+        statement = select(runs.c.account, func.count()).where(QUEUED).group_by(runs.c.account)
+        with self._reading() as connection:
+            return {account: int(count) for account, count in connection.execute(statement)}
+
     @cached_property
     def _statements(self) -> QueueStatements:
         return QueueStatements(self._backend)

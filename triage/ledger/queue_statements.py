@@ -40,7 +40,7 @@ class QueueStatements:
                 counts=bindparam("counted"),
                 finished_at=backend.now(),
             )
-            .returning(*runs.c, *end_of(runs.c.account))
+            .returning(*runs.c, *end_of("runs.account"))
         )
         self._claims = {
             (of_accounts, of_id): self._claim(of_accounts=of_accounts, of_id=of_id)

@@ -7,9 +7,9 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any
 
-from sqlalchemy import Column, ColumnElement, Select, and_, select, tuple_
+from sqlalchemy import Column, ColumnElement, Select, and_, or_, select, tuple_
 
-from triage.domain.record import DecisionRecord, Run, StepRecord, Trigger
+from triage.domain.record import DecisionRecord, Run, RunState, StepRecord, Trigger
 from triage.ledger.journal import JournalPart
 from triage.ledger.rows import to_decision, to_json, to_run, to_step
 from triage.ledger.schema import chains, decisions, events, runs, steps
@@ -51,6 +51,30 @@ class RecordsPart(JournalPart):
             .limit(1)
         )
         return select(asked.c.key, latest.scalar_subquery())
+
+    def latest_runs(self, accounts: Sequence[str]) -> Mapping[str, tuple[Run, ...]]:
+        """The latest run that is done and the latest that failed of each account, newest first."""
+        found: dict[str, tuple[Run, ...]] = {}
+        with self._reading() as connection:
+            for n in range(0, len(accounts), _CHUNK):
+                asked = {"accounts": to_json(dict.fromkeys(accounts[n : n + _CHUNK], ""))}
+                for row in connection.execute(self._latest_runs, asked):
+                    found[row.account] = (*found.get(row.account, ()), to_run(row))
+        return found
+
+    @cached_property
+    def _latest_runs(self) -> Select[Any]:
+        asked = self._backend.pairs("accounts")
+        other = runs.alias("other")
+
+        def latest(state: RunState) -> ColumnElement[str]:
+            newest = select(other.c.id).where(other.c.account == asked.c.key, other.c.state == state.value)
+            newest = newest.order_by(other.c.enqueued_at.desc(), other.c.id.desc()).limit(1)
+            return newest.correlate(asked).scalar_subquery()
+
+        ended = or_(*(runs.c.id == latest(state) for state in (RunState.DONE, RunState.FAILED)))
+        newest_first = (runs.c.enqueued_at.desc(), runs.c.id.desc())
+        return select(*runs.c).join_from(asked, runs, ended).order_by(*newest_first)
 
     def run(self, run_id: str) -> Run | None:
         if not run_id:

@@ -27,6 +27,15 @@ class Schedule:
 
 
 @dataclass(frozen=True, slots=True)
+class Look:
+    """What a mailbox had waiting at a time: when the oldest message to be sorted arrived, or why nobody could look."""
+
+    at: datetime
+    oldest_unlabelled: datetime | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class AccountHealth:
     """How one account is doing. `oldest_unlabelled` is the arrival of the oldest message waiting to be sorted, None if
     none waits; `problems` are sentences, empty when healthy."""
@@ -49,22 +58,22 @@ def judge_health(
     *,
     schedule: Schedule,
     runs: Sequence[Run],
-    oldest_unlabelled: datetime | None,
+    look: Look,
     queue_depth: int,
     breakers: dict[str, str],
-    mailbox_error: str | None,
     now: datetime,
 ) -> AccountHealth:
     """Unhealthy when a fire is missing from the ledger, when no run has finished for three intervals, when a message
     has waited for longer than that, when the mailbox cannot be looked into, or when the latest run failed for a reason
-    a person must mend. `runs` are the latest, newest first. An account that is switched off is never unhealthy."""
+    a person must mend. `runs` hold the latest done and the latest failed one, newest first. A message has waited until
+    the mailbox was looked into: later it may have been sorted. An account that is switched off is never unhealthy."""
     finished = next((r for r in runs if r.state is RunState.DONE), None)
     failed = next((r for r in runs if r.state is RunState.FAILED), None)
-    age = max(timedelta(0), now - oldest_unlabelled) if oldest_unlabelled else None
+    age = max(timedelta(0), look.at - look.oldest_unlabelled) if look.oldest_unlabelled else None
     problems: list[str] = []
     if schedule.enabled:
-        if mailbox_error:
-            problems.append(mailbox_error)
+        if look.error:
+            problems.append(look.error)
         problems += (f"account {account}: {told}" for told in _standing_still(schedule, finished, age, now))
         problems += (f"account {account}: {told}" for told in _failing(runs, bool(problems)))
     return AccountHealth(
@@ -74,7 +83,7 @@ def judge_health(
         interval_s=round(schedule.interval.total_seconds()),
         last_finished=finished,
         last_failed=failed,
-        oldest_unlabelled=oldest_unlabelled,
+        oldest_unlabelled=look.oldest_unlabelled,
         oldest_age_s=round(age.total_seconds()) if age is not None else None,
         queue_depth=queue_depth,
         breakers=breakers,

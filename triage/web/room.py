@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
 from triage.bootstrap import App
-from triage.checkup import check_up
+from triage.checkup import judge, look_into_mailboxes
 from triage.config.settings import AccountSettings
 from triage.domain.category import Action
 from triage.ledger.ledger import SqlLedger
 from triage.report.audit import Audit, together
 from triage.report.audit_ledger import Scope, audit_ledger
-from triage.report.health import AccountHealth
+from triage.report.health import AccountHealth, Look
 from triage.web.daily import DailySums, Period
 from triage.web.kept import PATIENCE_S, Kept, Seen, TooSlow
 from triage.web.sums import Sums, sum_up
@@ -41,7 +41,7 @@ class Room:
         self._app = app
         clock = app().clock
         self.figures = Kept(clock)
-        self._healths = Kept(clock, rest=1.0)
+        self._looks = Kept(clock, rest=1.0)
         self._daily = DailySums(clock, self._count)
 
     @property
@@ -71,12 +71,19 @@ class Room:
         return frozenset(c.id for c in settings.categories.categories if c.action is Action.ARCHIVE)
 
     def health(self, patience_s: float = GLANCE_S) -> Seen[tuple[AccountHealth, ...]]:
-        """Every account's health, perhaps a minute old. Raises TooSlow before the first look has ended, LedgerError."""
-        return self._healths.look("health", self._check_up, HEALTH_S, patience_s=patience_s)
+        """Every account's health: the ledger as it is now, the mailboxes as they were a minute ago. Raises TooSlow
+        before the first look has ended, LedgerError."""
+        seen = self._looks.look("mailboxes", self._look, HEALTH_S, patience_s=patience_s)
+        return Seen(judge(self.app, seen.value), seen.at)
 
-    def health_now(self, patience_s: float) -> Seen[tuple[AccountHealth, ...]]:
-        """Every account's health, never more than a minute old. Raises TooSlow when the mailboxes take longer."""
-        return self._healths.look_anew("health", self._check_up, HEALTH_S, patience_s=patience_s)
+    def health_now(self, patience_s: float) -> tuple[AccountHealth, ...]:
+        """The same for a probe, which waits `patience_s` seconds for mailboxes seen within a minute; if slow, it
+        is told how they were when they were seen last. Raises TooSlow, LedgerError."""
+        try:
+            seen = self._looks.look_anew("mailboxes", self._look, HEALTH_S, patience_s=patience_s)
+        except TooSlow:
+            seen = self._looks.look("mailboxes", self._look, HEALTH_S, patience_s=0.0)
+        return judge(self.app, seen.value)
 
     def sums(self, account: str, days: int, patience_s: float = PATIENCE_S) -> Seen[Sums]:
         """What was decided for an account in the last days, summed up. Raises TooSlow, LedgerError."""
@@ -119,5 +126,5 @@ class Room:
             audits.append(Audit(*audit_ledger(self.ledger, scope)))
         return together(audits)
 
-    def _check_up(self) -> tuple[AccountHealth, ...]:
-        return check_up(self.app)
+    def _look(self) -> Mapping[str, Look]:
+        return look_into_mailboxes(self.app)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from triage.domain.record import Run, RunState, Trigger
-from triage.report.health import AccountHealth, Schedule, judge_health
+from triage.report.health import AccountHealth, Look, Schedule, judge_health
 
 NOW = datetime(2026, 11, 30, 12, 2, tzinfo=UTC)
 FIVE = timedelta(minutes=5)
@@ -25,9 +25,9 @@ DONE = run(RunState.DONE)
 def health(**changes: Any) -> AccountHealth:
     schedule = {"enabled": True, "interval": FIVE, "due": None, "fired": FIRED}
     schedule.update({k: changes.pop(k) for k in list(changes) if k in schedule})
-    told: dict[str, Any] = {
-        "runs": [DONE], "oldest_unlabelled": None, "queue_depth": 0, "breakers": {}, "mailbox_error": None, "now": NOW,
-    }  # fmt: skip
+    look = {"at": NOW, "oldest_unlabelled": None, "error": None}
+    look.update({k: changes.pop(k) for k in list(changes) if k in look})
+    told: dict[str, Any] = {"runs": [DONE], "look": Look(**look), "queue_depth": 0, "breakers": {}, "now": NOW}
     return judge_health("team", schedule=Schedule(**schedule), **(told | changes))
 
 
@@ -47,7 +47,7 @@ def test_a_service_that_works_is_healthy() -> None:
         ({"runs": []}, "no run has finished yet"),
         ({"runs": [run(RunState.DONE, timedelta(minutes=18))]}, "last finished run was at 2026-11-30 11:44"),
         ({"runs": [run(RunState.RUNNING), run(RunState.DONE, timedelta(hours=3))]}, "last finished run was at"),
-        ({"mailbox_error": "account team: no route"}, "no route"),
+        ({"error": "account team: no route"}, "no route"),
         ({"runs": [run(RunState.FAILED, reason="login_refused"), DONE]}, "latest run failed (login_refused)"),
         ({"runs": [run(RunState.FAILED, reason="keywords_refused"), DONE]}, "latest run failed (keywords_refused)"),
     ],
@@ -69,3 +69,9 @@ def test_an_account_that_is_switched_off_is_never_unhealthy() -> None:
 
 def test_a_message_dated_in_the_future_has_waited_for_no_time() -> None:
     assert health(oldest_unlabelled=NOW + timedelta(days=1)).oldest_age_s == 0
+
+
+def test_a_message_has_waited_until_the_mailbox_was_looked_into() -> None:
+    seen = NOW - timedelta(minutes=4)
+    assert health(at=seen, oldest_unlabelled=seen - timedelta(minutes=14)).healthy
+    assert not health(at=seen, oldest_unlabelled=seen - timedelta(minutes=16)).healthy
