@@ -2,6 +2,8 @@
 
     python bench/run.py [--sizes 1000,10000,100000] [--repeat 5]
 
+The first line of a size is a warm process, as a daemon is (bytes and memory: one process that makes one run); "cold" is
+the first run of a process that has just opened its ledger.
 Needs Dovecot and the lab in $TRIAGE_SHARED/lab (default ../shared/lab): its corpus, its metering proxy, its floor. The
 decision model answers at once, so what is measured is triage, the ledger and IMAP.
 """
@@ -139,73 +141,74 @@ def undo(lab: object, user: str) -> None:
 UNLABELLED: dict[str, set[int]] = {}
 
 
-def main() -> None:
-    from dovecot_lab import DovecotLab
+def against_floor(lab: object, size: int, repeat: int) -> tuple[float, float]:
+    """Milliseconds of a run and of the floor, medians, taken in turn on one mailbox.
+
+    A daemon is warm: the first of either is not counted. Each run of ours meets twenty messages that it never saw, as a
+    daemon does; the floor undoes its own work on the newest twenty.
+    """
+    user, walls, floors = f"w{size}", [], []
+    lab.seed(user, size, unlabelled=20 * (repeat + 2))  # type: ignore[attr-defined]
+    port = lab.port  # type: ignore[attr-defined]
+    floor = [sys.executable, str(LAB / "floor.py"), str(port), user, "--mode", "imapclient", "--repeat", "3"]
+    logs.configure("info", "json", io.StringIO())
+    with tempfile.TemporaryDirectory() as directory:
+        app = app_at(port, user, directory, days(size))
+        for _ in range(repeat + 1):
+            told = subprocess.run([*floor, "--direct"], capture_output=True, text=True, check=True).stdout
+            floors.append(json.loads(told)["wall_ms_median"])
+            walls.append(float(str(timed_run(app)["wall_ms"])))
+        app.close()
+    return statistics.median(walls[1:]), statistics.median(floors[1:])
+
+
+def metered(lab: object, size: int, ms: float, floor_ms: float) -> None:
+    """Print round trips, bytes and memory, each of a process of its own."""
     from imap_meter import Meter
     from rawimap import Raw, uids
+
+    user = f"u{size}"
+    port = lab.port  # type: ignore[attr-defined]
+    lab.seed(user, size)  # type: ignore[attr-defined]
+    r = Raw("127.0.0.1", port).login(user, "pass")
+    r.cmd("SELECT INBOX")
+    unkeyed = " ".join(f"UNKEYWORD {label}" for label in CATEGORIES.labels)
+    UNLABELLED[user] = set(uids(r.cmd(f"UID SEARCH {unkeyed}")[1]))
+    r.close()
+    with tempfile.TemporaryDirectory() as directory:
+        rss = int(str(in_child(port, user, days(size), directory)["rss_mib"]))
+    undo(lab, user)
+    for rtt in (0, 50):
+        with Meter("127.0.0.1", port, rtt_ms=rtt) as meter, tempfile.TemporaryDirectory() as directory:
+            result = in_child(meter.port, user, days(size), directory)
+            told = meter.stats()
+            cells = f"{told['round_trips']:>3} {18 + int(str(result['labels'])):>5} {told['bytes_down'] / 1000:6.1f}"
+            if rtt:
+                print(f"{size:>7} {'cold, 50 ms RTT':<15} {cells} {float(str(result['wall_ms'])):8.0f}")
+            else:
+                print(f"{size:>7} {'run':<15} {cells} {ms:8.0f} {floor_ms:8.0f} {ms / floor_ms:6.2f} {rss:>7}")
+                in_child(meter.port, user, days(size), directory)
+                idle = {k: meter.stats()[k] - told[k] for k in ("round_trips", "bytes_down")}
+                print(f"{size:>7} {'idle run':<15} {idle['round_trips']:>3} {8:>5} {idle['bytes_down'] / 1000:6.1f}")
+        undo(lab, user)
+
+
+def days(size: int) -> int:
+    """How far back the corpus goes: a message a minute."""
+    return size // 1440 + 3
+
+
+def main() -> None:
+    from dovecot_lab import DovecotLab
 
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sizes", default="1000,10000,100000")
     parser.add_argument("--repeat", type=int, default=5)
-    parser.add_argument("--fmt", default="maildir")
     a = parser.parse_args()
-    print("   size what            RT limit     KB  wall ms floor ms  ratio RSS MiB")
+    print("   size what             RT limit     KB  wall ms floor ms  ratio RSS MiB")
     for size in map(int, a.sizes.split(",")):
-        with DovecotLab(fmt=a.fmt) as lab:
-            user = f"u{size}"
-            lab.seed(user, size)
-            r = Raw("127.0.0.1", lab.port).login(user, "pass")
-            r.cmd("SELECT INBOX")
-            unkeyed = " ".join(f"UNKEYWORD {label}" for label in CATEGORIES.labels)
-            UNLABELLED[user] = set(uids(r.cmd(f"UID SEARCH {unkeyed}")[1]))
-            r.close()
-            days = size // 1440 + 3
-            floor = [
-                sys.executable,
-                str(LAB / "floor.py"),
-                str(lab.port),
-                user,
-                "--mode",
-                "imapclient",
-                "--repeat",
-                str(a.repeat),
-            ]
-            told = subprocess.run([*floor, "--direct"], capture_output=True, text=True, check=True).stdout
-            floor_ms = json.loads(told)["wall_ms_median"]
-            # A daemon is warm: its first run is made and not counted.
-            logs.configure("info", "json", io.StringIO())
-            with tempfile.TemporaryDirectory() as directory:
-                app, walls = app_at(lab.port, user, directory, days), []
-                for _ in range(a.repeat + 1):
-                    walls.append(float(str(timed_run(app)["wall_ms"])))
-                    undo(lab, user)
-                app.close()
-            wall = statistics.median(walls[1:])
-            with tempfile.TemporaryDirectory() as directory:
-                rss = int(str(in_child(lab.port, user, days, directory)["rss_mib"]))
-            undo(lab, user)
-            for rtt in (0, 50):
-                with Meter("127.0.0.1", lab.port, rtt_ms=rtt) as meter, tempfile.TemporaryDirectory() as directory:
-                    result = in_child(meter.port, user, days, directory)
-                    told_rt = meter.stats()
-                    if rtt == 0:
-                        idle_before = meter.stats()
-                        in_child(meter.port, user, days, directory)
-                        idle = {k: meter.stats()[k] - idle_before[k] for k in ("round_trips", "bytes_down")}
-                labels = int(str(result["labels"]))
-                at = f"run, {rtt} ms RTT"
-                ms = wall if rtt == 0 else float(str(result["wall_ms"]))
-                floor_text = (f"{floor_ms:8.0f}", f"{ms / floor_ms:6.2f}") if rtt == 0 else (" " * 8, " " * 6)
-                print(
-                    f"{size:>7} {at:<14} {told_rt['round_trips']:>3} {18 + labels:>5} "
-                    f"{told_rt['bytes_down'] / 1000:6.1f} "
-                    f"{ms:8.0f} {floor_text[0]} {floor_text[1]} {rss:>7}"
-                )
-                if rtt == 0:
-                    print(
-                        f"{size:>7} {'idle run':<14} {idle['round_trips']:>3} {8:>5} {idle['bytes_down'] / 1000:6.1f}"
-                    )
-                undo(lab, user)
+        with DovecotLab(fmt="maildir") as lab:
+            metered(lab, size, *against_floor(lab, size, a.repeat))
 
 
 if __name__ == "__main__":

@@ -21,7 +21,6 @@ from triage.decide.chain import Chain
 from triage.decide.cost import Price, SpendGuard
 from triage.decide.embedded.provider import EmbeddedProvider
 from triage.decide.link import Link
-from triage.decide.providers import remote_provider
 from triage.decide.question import build_question
 from triage.domain.category import HIJACK_ID
 from triage.domain.errors import ConfigError
@@ -232,6 +231,8 @@ class App:
         """One entry of the chain as an adapter. Raises ConfigError if its key or address cannot be used."""
         if settings.provider == EMBEDDED:
             return EmbeddedProvider(clock=self.clock)
+        from triage.decide.providers import remote_provider  # the HTTP library is for those who ask a server
+
         return remote_provider(
             settings.provider,
             base_url=settings.base_url,

@@ -7,9 +7,12 @@ import re
 import secrets
 from collections.abc import Callable, Iterable, Sequence
 from email.utils import getaddresses
+from typing import TYPE_CHECKING
 
-from triage.agent.policy import IdentityKeys
 from triage.prepare.headers import Fields
+
+if TYPE_CHECKING:  # a daemon without the mail tool asks for recipients, and needs no policy file's models for that
+    from triage.agent.policy import IdentityKeys
 
 NONCE_BYTES = 10
 """80 random bits: no mail hits another run's address by chance or by guess."""

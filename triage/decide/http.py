@@ -23,23 +23,16 @@ from triage.decide.answers import DuplicateKey, NotJson, parse_json
 from triage.decide.endpoint import clean_key, endpoint_root
 from triage.decide.pacing import Pacing
 from triage.decide.refusals import read_error_in_answer, read_refusal
+from triage.decide.reply import HttpFailure, Reply
 from triage.decide.retry import asked_wait_s
 from triage.decide.sockets import Deadline, DeadlineBackend
 from triage.decide.unpack import Garbled, TooBig, read_body
-from triage.domain.decision import Failure, FailureKind
+from triage.domain.decision import FailureKind
 from triage.domain.errors import ConfigError
 from triage.ports import Clock
 
 MAX_BODY_BYTES = 1 << 20
 MAX_WAIT_S = 60.0
-
-
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """A 2xx answer's parsed JSON and how long the whole ask took, retries and waits included."""
-
-    data: object
-    latency_ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +49,6 @@ class _Problem:
 _HOST = re.compile(r"[A-Za-z0-9._:-]{1,253}")
 _STOPPED = _Problem(FailureKind.TRANSIENT, "stopped", "Stopped while waiting.")
 _FINAL = frozenset({"stopped", "paced", "too_big"})
-
-
-@dataclass(frozen=True, slots=True)
-class HttpFailure(Failure):
-    """A Failure with the limit of options that the server named, if it did."""
-
-    option_limit: int | None = None
 
 
 class JsonHttp:

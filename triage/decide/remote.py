@@ -6,15 +6,18 @@ import json
 import math
 import threading
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from triage.decide.answers import Distribution, Unusable, mapping, model_name, usage
 from triage.decide.cost import estimate_tokens
 from triage.decide.endpoint import is_private
-from triage.decide.http import HttpFailure, JsonHttp, Reply
 from triage.decide.question import NEUTRAL_MAIL, fit_question, mail_fields
+from triage.decide.reply import HttpFailure, Reply
 from triage.domain.decision import Answer, Failure, FailureKind, Question
 from triage.domain.mail import PreparedMail
+
+if TYPE_CHECKING:
+    from triage.decide.http import JsonHttp
 
 
 @dataclass(frozen=True, slots=True)

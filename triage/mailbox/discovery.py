@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from imapclient import exceptions, response_parser
-
 from triage.mailbox.answers import Reply
+from triage.mailbox.atoms import Value, values
 from triage.mailbox.names import mailbox_argument, mailbox_name
 from triage.mailbox.session import Session
 from triage.mailbox.settings import ConnectionSettings
@@ -90,15 +89,15 @@ def message_counts(replies: Iterable[Reply]) -> dict[str, int]:
 
 
 def _name(word: object) -> str:
-    """A mailbox name; imapclient makes a number of one that looks like it."""
+    """A mailbox name; one that looks like a number was read as one."""
     return mailbox_name(word if isinstance(word, bytes) else str(word).encode("ascii"))
 
 
-def _parsed(reply: Reply, kind: str) -> Iterator[tuple[object, ...]]:
+def _parsed(reply: Reply, kind: str) -> Iterator[tuple[Value, ...]]:
     for parts in _joined(reply.untagged.get(kind, ())):
         try:
-            yield tuple(response_parser.parse_response(parts))
-        except (ValueError, exceptions.IMAPClientError, RecursionError):
+            yield values(parts)
+        except ValueError:
             continue
 
 

@@ -7,9 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from imapclient import exceptions, response_parser
+from imapclient.datetime_util import parse_to_datetime
 
 from triage.mailbox.answers import Reply
+from triage.mailbox.atoms import values
 from triage.mailbox.names import mailbox_name
 from triage.mailbox.session import flag_text
 
@@ -19,12 +20,11 @@ _FLAGS = re.compile(rb"[( ]FLAGS \(([^()]*)\)")
 _MODSEQ = re.compile(rb"[( ]MODSEQ \((\d+)\)")
 _SIZE = re.compile(rb"[( ]RFC822\.SIZE (\d+)")
 _LITERAL_OF = re.compile(rb"(BODY\[[^\]]*\](?:<\d+>)?) \{\d+\}$")
-_UNREADABLE = (ValueError, TypeError, LookupError, RecursionError, AttributeError, exceptions.IMAPClientError)
 
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """The data items of one message. `structure` is what imapclient made of BODYSTRUCTURE, None if it could not."""
+    """The data items of one message. `structure` is BODYSTRUCTURE as nested values, None if it could not be read."""
 
     uid: int
     flags: frozenset[str] | None = None
@@ -80,12 +80,15 @@ def _responses(items: Iterable[object]) -> Iterator[list[object]]:
 
 def _items(parts: list[object]) -> tuple[int, dict[bytes, object]]:
     try:
-        parsed = response_parser.parse_fetch_response(parts, normalise_times=False, uid_is_key=False)
-        for items in parsed.values():
-            return int(items.pop(b"SEQ")), dict(items)
-    except _UNREADABLE:
-        return _rescued(parts)
-    return 0, {}
+        match values(parts):
+            case (int(sequence), (*told,)) if len(told) % 2 == 0:
+                pairs = zip(told[::2], told[1::2], strict=True)
+                items: dict[bytes, object] = {w.upper(): value for w, value in pairs if isinstance(w, bytes)}
+                if all(isinstance(w, bytes) for w in told[::2]) and isinstance(items.get(b"UID", 0), int):
+                    return sequence, items
+    except ValueError:
+        pass
+    return _rescued(parts)
 
 
 def _rescued(parts: list[object]) -> tuple[int, dict[bytes, object]]:
@@ -127,7 +130,7 @@ def _value(uid: int, items: Mapping[bytes, object]) -> Fetched:
         labels=frozenset(_gmail_label(w) for w in labels) if isinstance(labels, tuple) else frozenset(),
         modseq=modseq[0] if isinstance(modseq, tuple) and modseq and isinstance(modseq[0], int) else 0,
         size=size if isinstance(size, int) else 0,
-        received=_aware(received) if isinstance(received, datetime) else None,
+        received=_moment(received),
         thread_id=_thread_id(items.get(b"X-GM-THRID") or items.get(b"THREADID")),
         structure=items.get(b"BODYSTRUCTURE"),
         bodies={
@@ -142,7 +145,14 @@ def _gmail_label(word: object) -> str:
     return mailbox_name(word) if isinstance(word, bytes) else flag_text(word)
 
 
-def _aware(moment: datetime) -> datetime:
+def _moment(date: object) -> datetime | None:
+    """INTERNALDATE, aware; None if it is no date."""
+    if not isinstance(date, bytes):
+        return None
+    try:
+        moment: datetime = parse_to_datetime(date, normalise=False)
+    except (ValueError, OverflowError):
+        return None
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 

@@ -164,7 +164,7 @@ def _flags(line: bytes) -> list[str]:
 
 
 def flag_text(word: object) -> str:
-    """A flag as text. imapclient turns 2024 into a number and NIL into None; some servers send 8-bit keywords."""
+    """A flag as text. 2024 was read as a number and NIL as None; some servers send 8-bit keywords."""
     if isinstance(word, bytes):
         try:
             return word.decode("utf-8")

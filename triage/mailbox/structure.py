@@ -16,7 +16,7 @@ OPAQUE = Part(path="", type="application", subtype="octet-stream", size=-1)
 
 
 def part_tree(structure: object) -> Part:
-    """The parts of a message, from what imapclient parsed. Never raises.
+    """The parts of a message, from BODYSTRUCTURE as nested values. Never raises.
 
     An attached message (message/rfc822) has its own structure as its only child. A type that the server could not
     read (empty strings) is text (RFC 2045, 5.2).
@@ -41,17 +41,16 @@ def _part(node: object, path: str, budget: _Budget) -> Part:
     budget.spend(path)
     if not isinstance(node, tuple) or not node:
         raise ValueError("not a body structure")
-    if isinstance(node[0], tuple):  # inside an attached message imapclient leaves the parts of a multipart ungathered
+    if isinstance(node[0], tuple):
         parts = list(takewhile(lambda item: isinstance(item, tuple), node))
-        node = (parts, *node[len(parts) :])
-    if isinstance(node[0], list):
+        told = node[len(parts) :]
         below = f"{path}." if path else ""
-        children = tuple(_part(child, f"{below}{n}", budget) for n, child in enumerate(node[0], 1))
-        params, disposition, filename = _extension(node[2:4], None)
+        children = tuple(_part(child, f"{below}{n}", budget) for n, child in enumerate(parts, 1))
+        params, disposition, filename = _extension(told[1:3], None)
         return Part(
             path=path,
             type="multipart",
-            subtype=_word(node[1], "mixed"),
+            subtype=_word(told[0], "mixed"),
             params=params,
             disposition=disposition,
             filename=filename,
@@ -86,7 +85,7 @@ def _part(node: object, path: str, budget: _Budget) -> Part:
 
 def _attached(node: object, path: str, budget: _Budget) -> tuple[Part, ...]:
     """The structure inside an attached message; none where it cannot be read."""
-    multipart = isinstance(node, tuple) and bool(node) and isinstance(node[0], list | tuple)
+    multipart = isinstance(node, tuple) and bool(node) and isinstance(node[0], tuple)
     try:
         return (_part(node, path if multipart else f"{path}.1", budget),)
     except (ValueError, TypeError, LookupError, AttributeError):

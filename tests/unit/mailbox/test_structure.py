@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from imapclient.response_parser import parse_fetch_response
 
+from triage.mailbox.atoms import values
 from triage.mailbox.structure import OPAQUE, part_tree
 
 
 def parsed(text: str) -> object:
-    return parse_fetch_response([f"1 (BODYSTRUCTURE {text})".encode()])[1][b"BODYSTRUCTURE"]
+    return values([text.encode()])[0]
 
 
 PLAIN = '("TEXT" "PLAIN" ("CHARSET" "UTF-8") NIL NIL "Quoted-Printable" 1315 42 NIL NIL NIL NIL)'
