@@ -9,6 +9,7 @@ import logging
 import sys
 import traceback
 from collections.abc import Mapping
+from functools import lru_cache
 from types import TracebackType
 from typing import Any, TextIO, cast
 
@@ -146,6 +147,7 @@ def _safe(key: str, value: Any, depth: int) -> Any:
     return redact(str(value))
 
 
+@lru_cache(maxsize=1024)
 def _names_a_secret(key: str) -> bool:
     folded = key.casefold().replace("-", "_")
     is_a_count = folded.endswith("tokens")

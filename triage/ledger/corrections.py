@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
-from sqlalchemy import Connection, Select, func, insert, or_, select
+from sqlalchemy import BindParameter, Connection, Select, bindparam, func, insert, or_, select
 
 from triage.domain.correction import TAKEN_BACK, Correction, CorrectionKind
 from triage.domain.record import DecisionRecord
@@ -17,6 +17,22 @@ from triage.ledger.rows import CORRECTION, correction_link, correction_values, t
 from triage.ledger.schema import corrections, decisions
 
 _AT_ONCE = 500
+_KEYS: BindParameter[str] = bindparam("keys", expanding=True)
+_LABELLED_BEFORE = (
+    select(decisions)
+    .where(
+        decisions.c.message_key.in_(_KEYS), decisions.c.account == bindparam("of"), decisions.c.labelled_at.is_not(None)
+    )
+    .order_by(decisions.c.decided_at, decisions.c.id)
+)
+_TAKEN_BACK = tuple(
+    select(column).where(
+        corrections.c.account == bindparam("of"),
+        corrections.c.kind.in_([kind.value for kind in TAKEN_BACK]),
+        column.in_(_KEYS),
+    )
+    for column in (corrections.c.message_id_key, corrections.c.message_key)
+)
 _Said = tuple[CorrectionKind, str | None, str]
 
 
@@ -99,29 +115,17 @@ class CorrectionsPart(JournalPart):
         found: dict[str, DecisionRecord] = {}
         with self._reading() as connection:
             for some in _portions(message_keys):
-                statement = (
-                    select(decisions)
-                    .where(
-                        decisions.c.message_key.in_(some),
-                        decisions.c.account == account,
-                        decisions.c.labelled_at.is_not(None),
-                    )
-                    .order_by(decisions.c.decided_at, decisions.c.id)
-                )
-                found |= {row.message_key: to_decision(row) for row in connection.execute(statement)}
+                rows = connection.execute(_LABELLED_BEFORE, {"of": account, "keys": some})
+                found |= {row.message_key: to_decision(row) for row in rows}
         return found
 
     def taken_back(self, account: str, keys: Sequence[str]) -> frozenset[str]:
         """Those of these fingerprints (of messages or Message-IDs) that `triage undo` took back, or was about to."""
-        kinds = [kind.value for kind in TAKEN_BACK]
         found: set[str] = set()
-        for some in _portions([key for key in dict.fromkeys(keys) if key]):
-            for column in (corrections.c.message_id_key, corrections.c.message_key):
-                statement = select(column).where(
-                    corrections.c.account == account, corrections.c.kind.in_(kinds), column.in_(some)
-                )
-                with self._reading() as connection:
-                    found.update(connection.execute(statement).scalars())
+        with self._reading() as connection:
+            for some in _portions([key for key in dict.fromkeys(keys) if key]):
+                for statement in _TAKEN_BACK:
+                    found.update(connection.execute(statement, {"of": account, "keys": some}).scalars())
         return frozenset(found)
 
     def looked_for_corrections(self, account: str) -> datetime | None:

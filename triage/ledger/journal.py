@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, func, insert, literal, select, update
+from sqlalchemy import ColumnElement, Connection, Row, bindparam, func, insert, select, update
 
 from triage.domain.errors import LeaseLost, LedgerError
 from triage.domain.mail import MessageRef
@@ -19,6 +19,7 @@ from triage.ledger.chain import Kind, Link, append, digest
 from triage.ledger.errors import Contradiction
 from triage.ledger.rows import (
     CONTENT,
+    STATE,
     decision_content,
     decision_state,
     plain,
@@ -33,8 +34,42 @@ from triage.ledger.states import StatesPart
 _FINGERPRINT_DIGITS = 32
 _ROWS_AT_ONCE = 500
 
-_unclosed = decisions.c.closed_reason.is_(None)
-_unlabelled = decisions.c.labelled_at.is_(None)
+# Built once: they run for every run, and building them costs more than running.
+_STATE_OF_RUN = select(runs.c.state).where(runs.c.id == bindparam("run")).with_for_update(read=True)
+_OF_ACCOUNT = decisions.c.account == bindparam("of")
+_IN_ORDER = select(decisions).order_by(decisions.c.decided_at, decisions.c.id)
+_UNFINISHED = _IN_ORDER.where(_OF_ACCOUNT, UNFINISHED).limit(bindparam("most"))
+_BY_MESSAGE_ID = _IN_ORDER.where(
+    _OF_ACCOUNT, decisions.c.message_id_key.in_(bindparam("keys", expanding=True)), decisions.c.labelled_at.is_not(None)
+)
+_SPENT = select(func.coalesce(func.sum(decisions.c.cost_usd), 0.0)).where(decisions.c.decided_at >= bindparam("since"))
+_STEP = ("run_id", "name", "started_at", "duration_ms", "counts")
+_RECORD_STEP = insert(steps).from_select(
+    _STEP,
+    select(*(bindparam(f"its_{name}", type_=steps.c[name].type) for name in _STEP)).where(
+        select(runs.c.id).where(runs.c.id == bindparam("its_run_id")).exists()
+    ),
+)
+
+
+def _marking(still_open: ColumnElement[bool], *names: str) -> Any:
+    """Fill in these columns of the decisions that are still open in this respect; returns their state."""
+    return (
+        update(decisions)
+        .where(decisions.c.id.in_(bindparam("ids", expanding=True)), still_open)
+        .values({name: bindparam(f"to_{name}") for name in names})
+        .returning(decisions.c.id, decisions.c.account, decisions.c.salt, *STATE)
+    )
+
+
+_MARKS = {
+    Kind.LABELLED: _marking(decisions.c.labelled_at.is_(None), "labelled_at"),
+    Kind.ARCHIVED: _marking(
+        decisions.c.archived_at.is_(None), "archived_at", "archived_mailbox", "archived_uidvalidity", "archived_uid"
+    ),
+    Kind.CLOSED: _marking(decisions.c.closed_reason.is_(None), "closed_reason"),
+    Kind.RECOVERED: _marking(decisions.c.recovered_by.is_(None), "recovered_by"),
+}
 
 
 class JournalPart(StatesPart):
@@ -71,8 +106,8 @@ class JournalPart(StatesPart):
 
         def work(connection: Connection) -> None:
             # The row is held, so that the run cannot be cut, and another one begun, before its decisions are in.
-            run = select(runs.c.state).where(runs.c.id == run_id).with_for_update(read=True)
-            if connection.execute(run).scalar_one_or_none() not in (None, RunState.RUNNING.value):
+            state = connection.execute(_STATE_OF_RUN, {"run": run_id}).scalar_one_or_none()
+            if state not in (None, RunState.RUNNING.value):
                 raise LeaseLost(f"run {run_id} is over; its decisions are not recorded: {_refs(records)}")
             connection.execute(insert(decisions), rows)
             append(connection, self._backend, account, self._clock.now(), links)
@@ -90,7 +125,7 @@ class JournalPart(StatesPart):
         self.record_decisions([record])
 
     def mark_labelled(self, decision_ids: Sequence[str], at: datetime) -> None:
-        self._mark(Kind.LABELLED, decision_ids, _unlabelled, lambda _id: {"labelled_at": at})
+        self._mark(Kind.LABELLED, decision_ids, lambda _id: {"labelled_at": at})
 
     def mark_archived(self, archived: Mapping[str, MessageRef | None], at: datetime) -> None:
         def values(decision_id: str) -> dict[str, Any]:
@@ -102,20 +137,18 @@ class JournalPart(StatesPart):
                 "archived_uid": to.uid if to else None,
             }
 
-        self._mark(Kind.ARCHIVED, list(archived), decisions.c.archived_at.is_(None), values)
+        self._mark(Kind.ARCHIVED, list(archived), values)
 
     def mark_closed(self, decision_ids: Sequence[str], reason: str, at: datetime) -> None:
-        self._mark(Kind.CLOSED, decision_ids, _unclosed, lambda _id: {"closed_reason": plain(reason)}, at)
+        self._mark(Kind.CLOSED, decision_ids, lambda _id: {"closed_reason": plain(reason)}, at)
 
     def mark_recovered(self, decision_ids: Sequence[str], run_id: str, at: datetime) -> None:
-        fresh = decisions.c.recovered_by.is_(None)
-        self._mark(Kind.RECOVERED, decision_ids, fresh, lambda _id: {"recovered_by": run_id}, at)
+        self._mark(Kind.RECOVERED, decision_ids, lambda _id: {"recovered_by": run_id}, at)
 
     def _mark(
         self,
         kind: Kind,
         decision_ids: Sequence[str],
-        still_open: ColumnElement[bool],
         values: Callable[[str], dict[str, Any]],
         at: datetime | None = None,
     ) -> None:
@@ -131,15 +164,10 @@ class JournalPart(StatesPart):
             links: dict[str, list[Link]] = defaultdict(list)
             for items, ids in groups.items():
                 for some in _in_portions(ids):
-                    statement = (
-                        update(decisions)
-                        .where(decisions.c.id.in_(some), still_open)
-                        .values(dict(items))
-                        .returning(*decisions.c)
-                    )
-                    for row in connection.execute(statement):
-                        told = state_values(row._mapping)[kind]
-                        links[row.account].append(Link(kind, row.id, digest(told, row.salt)))
+                    told = {f"to_{name}": value for name, value in items}
+                    for row in connection.execute(_MARKS[kind], {"ids": some, **told}).all():
+                        done = state_values(row._mapping)[kind]
+                        links[row.account].append(Link(kind, row.id, digest(done, row.salt)))
             for account in sorted(links):  # always in the same order: two transactions never wait for each other
                 told_in_order = sorted(links[account], key=lambda link: link.subject)
                 append(connection, self._backend, account, at or self._clock.now(), told_in_order)
@@ -161,29 +189,14 @@ class JournalPart(StatesPart):
         return frozenset(found)
 
     def unfinished(self, account: str, limit: int = 500) -> tuple[DecisionRecord, ...]:
-        statement = (
-            select(decisions)
-            .where(decisions.c.account == account, UNFINISHED)
-            .order_by(decisions.c.decided_at, decisions.c.id)
-            .limit(limit)
-        )
-        return self._decisions(statement)
+        return self._decisions(_UNFINISHED, {"of": account, "most": limit})
 
     def latest_decisions(self, account: str, message_id_keys: Sequence[str]) -> Mapping[str, DecisionRecord]:
         keys = [key for key in dict.fromkeys(message_id_keys) if key]
         found: dict[str, DecisionRecord] = {}
         with self._reading() as connection:
             for some in _in_portions(keys):
-                statement = (
-                    select(decisions)
-                    .where(
-                        decisions.c.account == account,
-                        decisions.c.message_id_key.in_(some),
-                        decisions.c.labelled_at.is_not(None),
-                    )
-                    .order_by(decisions.c.decided_at, decisions.c.id)
-                )
-                for row in connection.execute(statement):
+                for row in connection.execute(_BY_MESSAGE_ID, {"of": account, "keys": some}):
                     found[row.message_id_key] = to_decision(row)  # later ones overwrite earlier ones
         return found
 
@@ -199,18 +212,15 @@ class JournalPart(StatesPart):
             "duration_ms": whole(step.duration_ms),
             "counts": to_json({name: whole(n) for name, n in step.counts.items()}),
         }
-        row = select(*(literal(value, steps.c[name].type) for name, value in values.items()))
-        row = row.where(select(runs.c.id).where(runs.c.id == run_id).exists())
-        self._riders.add(insert(steps).from_select(list(values), row))
+        self._riders.add(_RECORD_STEP, {f"its_{name}": value for name, value in values.items()})
 
     def spent_usd(self, since: datetime) -> float:
-        statement = select(func.coalesce(func.sum(decisions.c.cost_usd), 0.0)).where(decisions.c.decided_at >= since)
         with self._reading() as connection:
-            return float(connection.execute(statement).scalar_one())
+            return float(connection.execute(_SPENT, {"since": since}).scalar_one())
 
-    def _decisions(self, statement: Any) -> tuple[DecisionRecord, ...]:
+    def _decisions(self, statement: Any, values: Mapping[str, object] | None = None) -> tuple[DecisionRecord, ...]:
         with self._reading() as connection:
-            rows: Sequence[Row[Any]] = connection.execute(statement).all()
+            rows: Sequence[Row[Any]] = connection.execute(statement, values or {}).all()
         return tuple(to_decision(row) for row in rows)
 
 

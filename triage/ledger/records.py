@@ -7,7 +7,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any
 
-from sqlalchemy import Column, ColumnElement, Select, and_, or_, select, tuple_
+from sqlalchemy import Column, ColumnElement, Select, and_, bindparam, or_, select, tuple_
 
 from triage.domain.record import DecisionRecord, Run, RunState, StepRecord, Trigger
 from triage.ledger.journal import JournalPart
@@ -15,6 +15,12 @@ from triage.ledger.rows import to_decision, to_json, to_run, to_step
 from triage.ledger.schema import chains, decisions, events, runs, steps
 
 _CHUNK = 2_000
+_RUN = select(runs).where(runs.c.id == bindparam("its_id"))
+_FIRST_LINK = (
+    select(events.c.at)
+    .join(chains, chains.c.account == events.c.account)
+    .where(chains.c.account == bindparam("of"), chains.c.base_seq > 0, events.c.seq == chains.c.base_seq + 1)
+)
 
 
 class RecordsPart(JournalPart):
@@ -79,18 +85,16 @@ class RecordsPart(JournalPart):
     def run(self, run_id: str) -> Run | None:
         if not run_id:
             return None
-        exact = select(runs).where(runs.c.id == run_id)
-        alike = select(runs).where(_begins(runs.c.id, run_id)).limit(2)
         with self._reading() as connection:
-            rows = connection.execute(exact).all() or connection.execute(alike).all()
+            rows = connection.execute(_RUN, {"its_id": run_id}).all()
+            if not rows:
+                rows = connection.execute(select(runs).where(_begins(runs.c.id, run_id)).limit(2)).all()
         return to_run(rows[0]) if len(rows) == 1 else None
 
     def remembered_since(self, account: str) -> datetime | None:
         """Since when this account's records are complete; None if none was ever removed for its age."""
-        first = select(events.c.at).join(chains, chains.c.account == events.c.account)
-        first = first.where(chains.c.account == account, chains.c.base_seq > 0, events.c.seq == chains.c.base_seq + 1)
         with self._reading() as connection:
-            since: datetime | None = connection.execute(first).scalar_one_or_none()
+            since: datetime | None = connection.execute(_FIRST_LINK, {"of": account}).scalar_one_or_none()
         return since
 
     def steps(self, run_id: str) -> tuple[StepRecord, ...]:

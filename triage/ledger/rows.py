@@ -23,6 +23,9 @@ _STATE = ("labelled_at", "archived_at", "archived_mailbox", "archived_uidvalidit
           "recovered_by")  # fmt: skip
 CONTENT: tuple[Column[Any], ...] = tuple(c for c in decisions.c if c.name not in (*_STATE, "salt"))
 """The columns of a decision that are written once and never change."""
+STATE: tuple[Column[Any], ...] = tuple(decisions.c[name] for name in _STATE)
+"""The columns of a decision that are filled in as the work gets done."""
+
 _DIRECT = ("id", "run_id", "account", "message_key", "message_id_key", "category_set", "label_id", "choice", "reason",
            "why", "provider", "model", "inherited_from", "inherited_rule", "inherited_source", "participation",
            "sender_domain", "subject")  # fmt: skip

@@ -6,11 +6,13 @@ import json
 import secrets
 from collections.abc import Mapping
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, bindparam, select
 
 from triage.ledger.rows import to_json
 from triage.ledger.schema import states
 from triage.ledger.store import Store
+
+_VALUE = select(states.c.value).where(states.c.kind == bindparam("of_kind"), states.c.key == bindparam("of_key"))
 
 
 class StatesPart(Store):
@@ -31,9 +33,8 @@ class StatesPart(Store):
         self._save("account", account, value)
 
     def _load(self, kind: str, key: str) -> dict[str, object] | None:
-        statement = select(states.c.value).where(states.c.kind == kind, states.c.key == key)
         with self._reading() as connection:
-            value = connection.execute(statement).scalar_one_or_none()
+            value = connection.execute(_VALUE, {"of_kind": kind, "of_key": key}).scalar_one_or_none()
         return None if value is None else json.loads(value)
 
     def _save(self, kind: str, key: str, value: Mapping[str, object]) -> None:

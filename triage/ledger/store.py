@@ -28,17 +28,17 @@ class Riders:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._waiting: list[Executable] = []
+        self._waiting: list[tuple[Executable, Mapping[str, Any]]] = []
 
     def __bool__(self) -> bool:
         return bool(self._waiting)
 
-    def add(self, statement: Executable) -> None:
+    def add(self, statement: Executable, values: Mapping[str, Any]) -> None:
         with self._lock:
-            self._waiting.append(statement)
+            self._waiting.append((statement, values))
 
     @contextmanager
-    def aboard(self) -> Iterator[list[Executable]]:
+    def aboard(self) -> Iterator[list[tuple[Executable, Mapping[str, Any]]]]:
         with self._lock:
             riders, self._waiting = self._waiting, []
         try:
@@ -107,8 +107,8 @@ class Store:
                 try:
                     with self._riders.aboard() as riders, self._writer.begin() as connection:
                         done = work(connection)
-                        for statement in riders:
-                            connection.execute(statement)
+                        for statement, values in riders:
+                            connection.execute(statement, values)
                 except DBAPIError as error:
                     if attempt == _ATTEMPTS or not rolled_back(error):
                         raise

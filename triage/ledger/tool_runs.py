@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from sqlalchemy import ColumnElement, Connection, and_, delete, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, Connection, and_, bindparam, delete, func, insert, or_, select, update
 
 from triage.domain.tool import Receipt, RunRecord, ToolRefused
 from triage.ledger.rows import to_json
@@ -18,6 +18,18 @@ from triage.ledger.tool_schema import tool_requests, tool_runs, tool_tokens, too
 _LOGIN = "tool_login"
 LOGIN_REST = timedelta(minutes=15)
 """So long a refused login is not tried again, unless it is another one by then."""
+
+_WATCHED = (
+    select(tool_runs)
+    .where(
+        tool_runs.c.account == bindparam("of"),
+        or_(
+            tool_runs.c.watch_until > bindparam("now"),
+            and_(tool_runs.c.ended_at.is_(None), tool_runs.c.expires_at > bindparam("now")),
+        ),
+    )
+    .order_by(tool_runs.c.opened_at)
+)
 
 
 class ToolRunsPart(ToolReceiptsPart):
@@ -68,15 +80,8 @@ class ToolRunsPart(ToolReceiptsPart):
             return tuple(to_tool_run(row) for row in connection.execute(statement))
 
     def watched_runs(self, account: str, at: datetime) -> tuple[RunRecord, ...]:
-        statement = select(tool_runs).where(
-            tool_runs.c.account == account,
-            or_(
-                tool_runs.c.watch_until > at,
-                and_(tool_runs.c.ended_at.is_(None), tool_runs.c.expires_at > at),
-            ),
-        )
         with self._reading() as connection:
-            return tuple(to_tool_run(row) for row in connection.execute(statement.order_by(tool_runs.c.opened_at)))
+            return tuple(to_tool_run(row) for row in connection.execute(_WATCHED, {"of": account, "now": at}))
 
     def end_run(self, run_id: str, generation: int, reason: str, at: datetime) -> None:
         self._write(lambda connection: self._end(connection, run_id, generation, reason, at))

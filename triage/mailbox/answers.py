@@ -91,5 +91,5 @@ def farewell(text: str, where: str) -> MailboxError:
 
 def printable(text: str, limit: int = 200) -> str:
     """A server's words made fit for a message: one line, printable, short."""
-    flat = "".join(c if c.isprintable() else " " for c in text)
+    flat = text if text.isprintable() else "".join(c if c.isprintable() else " " for c in text)
     return flat if len(flat) <= limit else flat[: limit - 3] + "..."

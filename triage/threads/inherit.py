@@ -50,6 +50,8 @@ def resolve(
     """
     times = received or {}
     older = _older(server_thread, times.get(uid))
+    if not batch[uid].parents and not older:  # it names nobody, as most mail does: there is no thread to put together
+        return _ask(AskReason.NO_ANCESTOR, KeepReason.NONE)
     thread = build_thread(uid, batch, found, decided, times, older)
     waiting = {u for i in thread.line for u in thread.pending.get(i, ())}
     if waiting:
