@@ -49,7 +49,7 @@ class MailboxFacts:
 
 @dataclass(frozen=True, slots=True)
 class Located:
-    """An earlier message found by Message-ID: where it is and what it bears now. `headers` as in Head."""
+    """An earlier message found by Message-ID: where it is and what it bears now. `headers` holds THREAD_FIELDS only."""
 
     ref: MessageRef
     message_id: str

@@ -14,6 +14,12 @@ HEADER_FIELDS = (
 )  # fmt: skip
 """The only header fields the program ever fetches."""
 
+THREAD_FIELDS = (
+    "From", "Subject", "Message-ID", "In-Reply-To", "References", "Precedence", "Auto-Submitted", "List-Id",
+    "List-Unsubscribe", "List-Post",
+)  # fmt: skip
+"""Those of them that tell of a mail's thread: all that is fetched of a mail that is not sorted itself."""
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class MessageRef:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from triage.domain.mail import HEADER_FIELDS, Head, MessageRef, Part, PartBytes
+from triage.domain.mail import HEADER_FIELDS, THREAD_FIELDS, Head, MessageRef, Part, PartBytes
 from triage.mailbox import sets
 from triage.mailbox.answers import Reply, refusal
 from triage.mailbox.fetched import Fetched, fetched
@@ -13,6 +13,7 @@ from triage.mailbox.session import Session
 from triage.mailbox.structure import OPAQUE, part_tree
 
 HEADERS = f"BODY.PEEK[HEADER.FIELDS ({' '.join(HEADER_FIELDS)})]"
+THREAD_HEADERS = f"BODY.PEEK[HEADER.FIELDS ({' '.join(THREAD_FIELDS)})]"
 
 _SECTION = re.compile(r"[1-9]\d*(?:\.[1-9]\d*)*")
 

@@ -16,7 +16,7 @@ from triage.mailbox import sets
 from triage.mailbox.answers import Reply, refusal
 from triage.mailbox.discovery import message_counts
 from triage.mailbox.fetched import Fetched, fetched
-from triage.mailbox.heads import HEADERS, fetch_commands, flag_items, thread_item
+from triage.mailbox.heads import THREAD_HEADERS, fetch_commands, flag_items, thread_item
 from triage.mailbox.names import mailbox_argument, quoted
 from triage.mailbox.searching import hits_of, search_command
 from triage.mailbox.session import Select, Session
@@ -166,7 +166,8 @@ class Locator:
         return self._session.selected is None or self._session.selected.mailbox != self._session.inbox
 
     def _fetches(self, uids: Iterable[int]) -> list[bytes]:
-        return fetch_commands(uids, f"{flag_items(self._session)} INTERNALDATE{thread_item(self._session)} {HEADERS}")
+        items = f"{flag_items(self._session)} INTERNALDATE{thread_item(self._session)} {THREAD_HEADERS}"
+        return fetch_commands(uids, items)
 
     def _searches(self, keys: Sequence[str], messages: int, *, wide: bool) -> list[bytes]:
         """OR of the keys in the newest messages, as many searches as the length of a line asks for."""

@@ -14,10 +14,13 @@ MAX_NUMBER = 2**31
 
 PLAIN_CAP = 32 * 1024
 HTML_CAP = 64 * 1024
-"""Octets of text; an encoded part may have as many more as base64 with its line ends adds."""
+BESIDE_CAP = 24 * 1024
+"""Octets of text; an encoded part may have as many more as base64 with its line ends adds. An HTML that stands beside a
+plain text which is more than a stub need only show whether it says more."""
 
 EMPTY = 5
 TINY = 256
+STUB = 512
 STUB_RATIO = 16
 SMALL_HTML = 8 * 1024
 
@@ -112,7 +115,7 @@ def choose_parts(structure: Part) -> tuple[tuple[Part, int], ...]:
         if plain is not None:
             chosen.append((plain, _cap(plain, PLAIN_CAP)))
         if html is not None and (plain is None or _html_may_say_more(plain, html)):
-            chosen.append((html, _cap(html, HTML_CAP)))
+            chosen.append((html, _cap(html, HTML_CAP if plain is None or plain.size < STUB else BESIDE_CAP)))
     return tuple(chosen)
 
 

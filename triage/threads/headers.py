@@ -6,15 +6,14 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from triage.domain.mail import THREAD_FIELDS
 from triage.threads.addresses import read_authors
 from triage.threads.fields import FOLD, read_fields
 from triage.threads.message_ids import order_parents, read_ids
 from triage.threads.subjects import clean_subject, is_forward
 
 _LIST_FIELDS = ("list-id", "list-unsubscribe", "list-post")
-_WANTED = frozenset(
-    ("from", "subject", "message-id", "in-reply-to", "references", "precedence", "auto-submitted", *_LIST_FIELDS)
-)
+_WANTED = frozenset(map(str.lower, THREAD_FIELDS))
 _BULK = frozenset(("bulk", "list", "junk", "auto_reply"))
 _MACHINE = re.compile(r"(?:no|not|do-?not)[-_.]?reply|mailer-daemon|bounces?|notifications?|postmaster")
 _LIST_ID = re.compile(r"<([^<>]*)>")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from triage.domain.mail import Part
-from triage.prepare.choose import HTML_CAP, PLAIN_CAP, choose_parts
+from triage.prepare.choose import BESIDE_CAP, HTML_CAP, PLAIN_CAP, STUB, choose_parts
 
 
 def leaf(path: str, kind: str, size: int, **more: str) -> Part:
@@ -29,6 +29,15 @@ def test_html_is_fetched_beside_a_stub() -> None:
 
 def test_html_is_fetched_beside_a_tiny_text() -> None:
     assert paths(multi("alternative", leaf("1", "text/plain", 90), leaf("2", "text/html", 9_000))) == ["1", "2"]
+
+
+def test_less_is_fetched_of_an_html_beside_a_text_that_is_more_than_a_stub() -> None:
+    def caps(plain: int) -> list[int]:
+        both = multi("alternative", leaf("1", "text/plain", plain), leaf("2", "text/html", 90_000))
+        return [cap for _, cap in choose_parts(both)]
+
+    assert caps(STUB - 1) == [STUB - 1, HTML_CAP]
+    assert caps(STUB) == [STUB, BESIDE_CAP]
 
 
 def test_a_small_html_is_looked_into_for_hidden_text() -> None:
