@@ -16,8 +16,8 @@ MAX_DEPTH = 200
 _TOKEN = re.compile(
     rb"""[ \t\r\n]*+(?:
         (?P<mark>[()])
-      | "(?P<quoted>(?:[^"\\]|\\.)*+)"
-      | (?P<word>(?:[^\x00-\x20()"\[]|\[[^\]]*+\])++)   # what stands in square brackets belongs to the word
+      | "(?P<quoted>(?:[^"\\]++|\\.)*)"
+      | (?P<word>(?:[^\x00-\x20()"\[]++|\[[^\]]*+\])+)   # what stands in square brackets belongs to the word
       | \Z
     )""",
     re.VERBOSE | re.DOTALL,

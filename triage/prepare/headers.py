@@ -18,7 +18,7 @@ MAX_SHOWN = 8 * 1024
 
 _FIELD = re.compile(rb"^([!-9;-~]{1,100})[ \t]*:((?:[^\n]*\n[ \t])*[^\n]*)", re.MULTILINE)
 _FOLD = re.compile(r"[\r\n]+[ \t]*")
-_WORD = re.compile(r"=\?([^?\s]{0,60})\?([bq])\?((?:[^?]|\?(?!=)){0,8000}+)\?=", re.IGNORECASE)
+_WORD = re.compile(r"=\?([^?\s]{0,60})\?([bq])\?([^?]*+(?:\?(?!=)[^?]*+)*)\?=", re.IGNORECASE)
 _BETWEEN_WORDS = re.compile(r"(?<=\?=)[ \t\r\n]+(?==\?[^?\s]{0,60}\?[bqBQ]\?)")
 _OPEN_WORD = re.compile(r"=\?([^?\s]{1,60})\?([bq])\?([^?\s]*)\Z", re.IGNORECASE)
 _PARAM = re.compile(r""";\s*([^\s=;"]{1,60})\s*=\s*(?:"((?:[^"\\]|\\.)*)"?|([^;]*))""")

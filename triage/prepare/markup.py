@@ -22,7 +22,7 @@ _NO_DEPTH = frozenset({
     "p", "li", "td", "th", "tr", "dt", "dd", "option", "tbody", "thead", "tfoot", "html", "head", "body",
 })  # fmt: skip
 _TAG_NAME = re.compile(r"<(/?[a-zA-Z][^\s/>]*)")
-_LONG_TAG = re.compile(r"""<[a-zA-Z][^\s/>]*+(?:[^"'>]++|"[^"]*+"|'[^']*+')*+""")
+_LONG_TAG = re.compile(r"""<[a-zA-Z][^\s/>]*+(?:[^"'>]++|"[^"]*+"|'[^']*+')*""")
 _RAW_TEXT_END = re.compile(r"</head|<body|\n\s{0,80}\n|\Z", re.IGNORECASE)
 _RAW_TEXT = ("style", "script", "title", "textarea", "noscript", "xmp")
 

@@ -7,7 +7,7 @@ import re
 
 _BASE64 = re.compile(rb"[A-Za-z0-9+/\s]*+=?\s*+=?\s*+")
 _FROM_URL_SAFE = bytes.maketrans(b"-_", b"+/")
-_ONLY_BASE64 = re.compile(rb"(?:[A-Za-z0-9+/]{4})++(?:\r?\n(?:[A-Za-z0-9+/]{4})*+)*+[A-Za-z0-9+/]{0,3}={0,2}\s*")
+_ONLY_BASE64 = re.compile(rb"(?:[A-Za-z0-9+/]{4})+(?:\r?\n(?:[A-Za-z0-9+/]{4})*)*[A-Za-z0-9+/]{0,3}={0,2}")
 _NOT_BASE64 = re.compile(rb"[^A-Za-z0-9+/]+")
 _BLANKS_BEFORE_END = re.compile(rb"=[ \t]+(?=\r?\n|\Z)")
 _SOFT_BREAK = re.compile(rb"=\r?\n")
@@ -24,7 +24,7 @@ def decode_transfer(data: bytes, encoding: str) -> bytes:
         return decode_quoted_printable(data)
     if name in ("uuencode", "xuuencode", "uue", "xuue"):
         return _decode_uu(data)
-    if len(data) >= 40 and _ONLY_BASE64.fullmatch(data) and (text := _quanta(data)) and _reads_well(text):
+    if len(data) >= 40 and _ONLY_BASE64.fullmatch(data.rstrip()) and (text := _quanta(data)) and _reads_well(text):
         return text
     # quoted-printable that lost its label: soft line ends and escapes of its own, several of them
     if data.count(b"=\n") + data.count(b"=\r\n") >= 2 and len(_QP_SIGNS.findall(data)) >= 4:
