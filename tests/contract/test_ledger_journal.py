@@ -214,15 +214,16 @@ def test_a_step_of_no_run_is_dropped_and_spoils_nothing(ledger: SqlLedger) -> No
     assert ledger.run(run.id) == run
 
 
-def test_a_step_is_kept_with_the_next_write(ledger: SqlLedger) -> None:
-    """Another process sees it as soon as anything else is written, not before."""
-    run = ledger.enqueue("support", Trigger.MANUAL, START)
+def test_a_step_is_kept_with_what_its_run_writes_next(ledger: SqlLedger) -> None:
+    """Another process sees it as soon as the run wrote anything else, not before."""
+    ledger.enqueue("support", Trigger.MANUAL, START)
+    run = ledger.claim("w1", timedelta(minutes=3))
     assert run is not None
     step = StepRecord("select", START, 12, {"found": 20})
     ledger.record_step(run.id, step)
     with ledger._engine.connect() as other:
         assert other.exec_driver_sql("SELECT count(*) FROM steps").scalar_one() == 0
-    ledger.enqueue("support", Trigger.MANUAL, LATER)
+    assert ledger.finish(run.id, "w1")
     with ledger._engine.connect() as other:
         assert other.exec_driver_sql("SELECT count(*) FROM steps").scalar_one() == 1
     assert ledger.steps(run.id) == (step,)
