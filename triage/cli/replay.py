@@ -148,7 +148,7 @@ def _flip(r: Replayed) -> dict[str, Any]:
 
 
 def _spent(replayed: Sequence[Replayed]) -> float:
-    return sum(r.ruling.answer.cost_usd for r in replayed if r.ruling.answer is not None)
+    return sum(r.ruling.cost_usd for r in replayed)
 
 
 def _below_before(answered: Sequence[Replayed]) -> float:
