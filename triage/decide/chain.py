@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import math
 import queue
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from triage.decide.batch import OUT_OF_TIME, STOPPED, Batch, Walk
 from triage.decide.breaker import BreakerState, load_state
@@ -15,7 +17,7 @@ from triage.decide.gate import Gate
 from triage.decide.link import Link
 from triage.domain.decision import Question, Ruling
 from triage.domain.mail import PreparedMail
-from triage.ports import BreakerStore, Clock
+from triage.ports import BreakerStore, Clock, Provider
 
 _POLL_S = 0.2
 PROVEN_FOR_S = 60.0
@@ -99,6 +101,15 @@ class Chain:
         finally:
             batch.halt.set()
             self._remember(gates)
+
+    def with_provider(self, provider: Provider) -> Chain:
+        """The same chain, with its breakers, its spending and its connections, but this provider in place of those of
+        its name."""
+        other = copy.copy(self)
+        other.links = tuple(
+            replace(link, provider=provider) if link.provider.name == provider.name else link for link in self.links
+        )
+        return other
 
     def close(self) -> None:
         for link in self.links:

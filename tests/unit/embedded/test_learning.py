@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from triage.decide.embedded.features import read
-from triage.decide.embedded.learn import Correction, Teacher, Trial, _judge, describe, fit_residual, most_corrections
-from triage.decide.embedded.learned import MOST_SHIFT, LearnedWeights, shifted
+from triage.decide.embedded.learn import Correction, Held, Teacher, Trial, _judge, fit_residual, most_corrections
+from triage.decide.embedded.learned import MOST_SHIFT, LearnedWeights, moved
 from triage.decide.embedded.provider import EmbeddedProvider, View
 from triage.domain.category import HIJACK_ID, NONE_ID
 from triage.domain.decision import Question
@@ -53,38 +53,22 @@ def test_other_mail_hardly_changes() -> None:
 def test_fitting_twice_gives_the_same_weights() -> None:
     one, other = (fit_residual(BASE, _corrections(8), EIGHT, ARCHIVING).learned for _ in range(2))
     assert one is not None
-    assert other is not None
-    assert one.to_json() == other.to_json()
+    assert one == other
+    assert one.digest == other.digest
 
 
-def test_learned_weights_survive_json() -> None:
-    learned = fit_residual(BASE, _corrections(8), EIGHT, ARCHIVING).learned
-    assert learned is not None
-    again = LearnedWeights.from_json(learned.to_json())
-    assert again.to_json() == learned.to_json()
-    assert again.digest == learned.digest
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "{}",
-        "[]",
-        '{"format":99,"archiving":[],"most_up":1,"shifts":{}}',
-        '{"format":1,"archiving":[],"most_up":9,"shifts":{}}',
-        '{"format":1,"archiving":[],"most_up":1,"shifts":{"a":{"b":NaN}}}',
-    ],
-)
-def test_anything_else_is_no_learned_weights(text: str) -> None:
-    with pytest.raises(ValueError, match="earned weights"):
-        LearnedWeights.from_json(text)
+def test_the_model_as_served_names_what_was_learned() -> None:
+    few, more = (fit_residual(BASE, _corrections(n), EIGHT, ARCHIVING).learned for n in (8, 12))
+    assert few is not None
+    assert more is not None
+    names = [EmbeddedProvider(clock=StillClock(), learned=learned).model for learned in (few, more)]
+    assert names[0] == f"{BASE.model}+learned-{few.digest}"
+    assert names[0] != names[1]
 
 
 def test_two_corrections_are_too_few() -> None:
     report = fit_residual(BASE, _corrections(2), EIGHT, ARCHIVING)
     assert (report.reason, report.learned) == ("too_few", None)
-    assert "about 25" in describe(report)
 
 
 def test_what_changes_nothing_or_names_a_category_that_is_gone_is_ignored() -> None:
@@ -152,7 +136,6 @@ def test_a_fit_that_would_archive_what_people_keep_is_dropped() -> None:
     report = fit_residual(Undecided(), mixed, asked, ARCHIVING)
     assert (report.before.wrongly_archived, report.after.wrongly_archived) == (0, 1)
     assert (report.reason, report.learned) == ("archives_more", None)
-    assert "would have archived more" in describe(report)
 
 
 @pytest.mark.parametrize(
@@ -167,12 +150,50 @@ def test_the_guard(before: Trial, after: Trial, reason: str) -> None:
     assert _judge(before, after) == reason
 
 
-def test_few_protected_corrections_leave_archiving_options_little_room() -> None:
-    few = LearnedWeights({"f": {"spam": 9.0, "conversation": -9.0}}, ARCHIVING, 1.0)
+def test_one_mail_moves_only_so_far_by_learning() -> None:
+    wild = LearnedWeights({"f": {"spam": 90.0, "conversation": -90.0}}, ARCHIVING)
     half = {"spam": 0.5, "conversation": 0.5}
-    assert (
-        few.shift({"f": 1.0}, half)["spam"] < shifted(half, {"spam": MOST_SHIFT, "conversation": -MOST_SHIFT})["spam"]
-    )
+    assert wild.shift({"f": 1.0}, half) == moved(half, {"spam": MOST_SHIFT, "conversation": -MOST_SHIFT})
+
+
+def test_read_mail_teaches_nothing_by_itself() -> None:
+    """Held mail only ever asks for what the shipped weights say: without corrections there is nothing to hold."""
+    held = [Held(replace(LETTER, subject=f"{LETTER.subject} {n}"), f"g{n}") for n in range(30)]
+    report = fit_residual(BASE, [], EIGHT, ARCHIVING, held)
+    assert (report.used, report.reason, report.learned) == (0, "too_few", None)
+
+
+def test_read_mail_keeps_its_kind_from_being_swept_along() -> None:
+    """Corrections of one newsletter's look must not unsettle the others that were read and left as they were."""
+
+    def issue(name: str, n: int) -> PreparedMail:
+        return replace(LETTER, sender=f"{name} <letter@{name.lower()}.example>", subject=f"{name}, issue {n}")
+
+    wrong = [
+        Correction(issue("Minutes", n), "newsletter", "conversation", Teacher.RELABELLED, f"g{n}") for n in range(12)
+    ]
+    held = [Held(issue("Almanac", n), f"h{n}") for n in range(12)]
+    mail = issue("Gazette", 3)
+    shares = [
+        EmbeddedProvider(clock=StillClock(), learned=report.learned).ask(EIGHT, mail, 0.0).probabilities["newsletter"]
+        for report in (fit_residual(BASE, wrong, EIGHT, ARCHIVING, some) for some in ([], held))
+    ]
+    assert shares[0] < shares[1]
+
+
+def test_a_trial_that_is_known_is_not_made_again() -> None:
+    tried = fit_residual(BASE, _corrections(12), EIGHT, ARCHIVING)
+    assert fit_residual(BASE, _corrections(12), EIGHT, ARCHIVING, tried=tried.after) == tried
+
+
+def test_examples_of_categories_help_but_are_no_corrections() -> None:
+    options = tuple(replace(o, examples=("Kiln 3 shift log",) if o.id == "receipt" else ()) for o in EIGHT.options)
+    with_examples = replace(EIGHT, options=options)
+    alone = fit_residual(BASE, [], with_examples, ARCHIVING)
+    assert (alone.used, alone.reason) == (0, "too_few")
+    report = fit_residual(BASE, _corrections(6), with_examples, ARCHIVING)
+    assert report.used == 6
+    assert report.learned != fit_residual(BASE, _corrections(6), EIGHT, ARCHIVING).learned
 
 
 def test_no_set_of_corrections_lets_an_attack_into_the_archive() -> None:
@@ -209,7 +230,7 @@ def test_odd_corrections_do_no_harm() -> None:
     odd = [
         Correction(empty, "", "spam", Teacher.JUNK),
         Correction(empty, "spam", "", Teacher.MOVED_BACK),
-        Correction(empty, "", NONE_ID, Teacher.EXAMPLE),
+        Correction(empty, "", NONE_ID, Teacher.LABELLED),
         Correction(replace(ORDER, body="\ud800 \x00" * 50), "receipt", "spam", Teacher.JUNK),
         Correction(ORDER, "receipt", "receipt", Teacher.RELABELLED),
     ] * 3
@@ -219,4 +240,4 @@ def test_odd_corrections_do_no_harm() -> None:
 
 
 def test_with_many_categories_fewer_corrections_are_learned_from_so_that_a_fit_ends() -> None:
-    assert [most_corrections(options) for options in (2, 9, 30, 255)] == [200, 200, 109, 37]
+    assert [most_corrections(options) for options in (2, 9, 30, 255)] == [150, 150, 115, 39]

@@ -13,38 +13,47 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
-from triage.decide.embedded.learned import MOST_SHIFT, LearnedWeights, learnable
+from triage.decide.embedded.learned import LearnedWeights, learnable, trusted
 from triage.decide.embedded.provider import View
-from triage.decide.embedded.residual import Sample, fit_residuals
+from triage.decide.embedded.residual import LEAST, Lesson, Sample
 from triage.domain.category import HIJACK_ID, NONE_ID
 from triage.domain.decision import Question
 from triage.domain.mail import PreparedMail
 
-NEWEST = 200
+NEWEST = 150
 """No more corrections than this are learned from; the newest come last."""
 
-EFFORT = 9 * NEWEST**2
-"""Options times corrections squared that one fit may take, about fifteen seconds of a core with leaving out: with many
-categories fewer corrections are learned from, but never fewer than make a difference."""
+MOST_HELD = 60
+"""Nor is more mail held to that people read and left as it was."""
+
+MOST_EXAMPLES = 40
+
+EFFORT = 9 * (NEWEST + MOST_HELD) ** 2
+"""Options times mails squared that one fit may take, about ten seconds of a core with leaving out: with many categories
+fewer corrections are learned from, but never fewer than make a difference."""
 
 ENOUGH = 25
+"""About so many corrections make a difference that people notice."""
 
 FEWEST = 3
 FOLDS = 10
 ARCHIVE_FLOOR = 0.7
 PROTECTED_WEIGHT = 2.0
 LARGEST_SHARE = 0.5
+HELD_WEIGHT = 0.25
+EXAMPLE_WEIGHT = 0.5
 SMALLEST_SHIFT = 0.02
-FIRST_SHIFT = 2.5
-SHIFT_PER_PROTECTED = 0.1
+LEAST_TRUST = 0.65
+"""What the shipped weights' logits are multiplied by once there are `ENOUGH` corrections: on kinds of mail they never
+saw they are surer than they are right. With fewer corrections it is nearer to 1."""
 
 
 class Teacher(StrEnum):
     """What a person did. There is no member for the program's own filing: it is never learned from."""
 
     RELABELLED = "relabelled"
+    LABELLED = "labelled"
     MOVED_BACK = "moved_back"
-    EXAMPLE = "example"
     JUNK = "junk"
 
 
@@ -60,6 +69,15 @@ class Correction:
     from_label: str
     to_label: str
     source: Teacher
+    group: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Mail that a person read and left as it was filed. Its label teaches nothing: it only asks that what is learned
+    from corrections leaves the shipped weights' word on such mail as it is."""
+
+    mail: PreparedMail
     group: str = ""
 
 
@@ -87,6 +105,7 @@ class LearnReport:
 
     used: int
     ignored: int
+    held: int
     protected: int
     by_source: Mapping[str, int]
     by_label: Mapping[str, int]
@@ -96,31 +115,64 @@ class LearnReport:
     learned: LearnedWeights | None
 
 
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """What a correction says of a trial: the options that are right, and whether its mail may leave the inbox."""
+
+    shipped: Mapping[str, float]
+    right: frozenset[str]
+    archivable: bool
+    vetoed: bool
+    group: str
+
+
 def fit_residual(
-    base: Base, corrections: Sequence[Correction], question: Question, archiving: frozenset[str]
+    base: Base,
+    corrections: Sequence[Correction],
+    question: Question,
+    archiving: frozenset[str],
+    held: Sequence[Held] = (),
+    tried: Trial | None = None,
 ) -> LearnReport:
     """Fit on a person's corrections and keep the fit only if it proved harmless on those left out.
 
     `archiving` are the options whose mail leaves the inbox. Corrections towards an option the question does not have,
-    and such as change nothing, are ignored.
+    and such as change nothing, are ignored. `tried` is the outcome of an earlier trial on the very same corrections.
     """
-    usable = [c for c in corrections if _teaches(c, question)][-most_corrections(len(question.ids)) :]
-    samples = [_sample(base.view(question, c.mail), c, question, archiving) for c in usable]
-    weights = _weights([s.target for s in samples], archiving)
-    samples = [s.weighed(w) for s, w in zip(samples, weights, strict=True)]
-    protected = sum(not s.archivable for s in samples)
-    before = _count([s.probabilities for s in samples], samples, archiving)
+    held = held[-MOST_HELD:]
+    usable = [c for c in corrections if teaches(c, question)][-most_corrections(len(question.ids), len(held)) :]
+    views = [base.view(question, c.mail) for c in usable]
+    trust = 1.0 - (1.0 - LEAST_TRUST) * min(1.0, len(usable) / ENOUGH)
+    targets = [_target(c, view, question, archiving) for c, view in zip(usable, views, strict=True)]
+    samples = [
+        Sample(learnable(view.features), trusted(view.probabilities, trust), target, weight)
+        for view, target, weight in zip(views, targets, _weights(targets, archiving), strict=True)
+    ]
+    judged = [
+        _Judged(
+            view.probabilities,
+            frozenset(option for option, share in target.items() if share > 0),
+            c.to_label in archiving,
+            bool(view.vetoes),
+            c.group or f"#{n}",
+        )
+        for n, (c, view, target) in enumerate(zip(usable, views, targets, strict=True))
+    ]
+    before = _count([j.shipped for j in judged], judged, archiving)
     learned, after, reason = None, before, "too_few"
     if len(samples) >= FEWEST:
-        cap = min(MOST_SHIFT, FIRST_SHIFT + SHIFT_PER_PROTECTED * protected)
-        after = _leave_out(samples, [c.group for c in usable], archiving, cap)
+        examples = _examples(base, question, trust)
+        lesson = Lesson([*samples, *examples, *_holding(base, held, question, trust)])
+        groups = [j.group for j in judged] + [""] * len(examples) + [h.group for h in held]
+        after = tried or _leave_out(lesson, judged, groups, archiving, trust)
         reason = _judge(before, after)
         if reason == "kept":
-            learned = _learned(fit_residuals(samples), samples, archiving, cap)
+            learned = _learned(lesson, range(len(lesson.samples)), archiving, trust)
     return LearnReport(
         used=len(usable),
         ignored=len(corrections) - len(usable),
-        protected=protected,
+        held=len(held),
+        protected=sum(not j.archivable for j in judged),
         by_source=dict(sorted(Counter(str(c.source) for c in usable).items())),
         by_label=dict(sorted(Counter(c.to_label or "not archived" for c in usable).items())),
         before=before,
@@ -130,62 +182,52 @@ def fit_residual(
     )
 
 
-def most_corrections(options: int) -> int:
+def most_corrections(options: int, held: int = 0) -> int:
     """How many corrections one fit learns from, so that it ends in seconds whatever the number of options."""
-    return max(ENOUGH, min(NEWEST, math.isqrt(EFFORT // options)))
+    return max(ENOUGH, min(NEWEST, math.isqrt(EFFORT // options) - held))
 
 
-def describe(report: LearnReport) -> str:
-    """The report for a person: what was learned, and why it is in use or not."""
-    if report.reason == "too_few":
-        return (
-            f"Nothing learned yet: {report.used} corrections, {FEWEST} are the least, about 25 make a difference.\n"
-            "Change a label, or move archived mail back to the inbox, and it learns from that."
-        )
-    sources = ", ".join(f"{name.replace('_', ' ')} {count}" for name, count in report.by_source.items())
-    labels = ", ".join(f"{name} {count}" for name, count in report.by_label.items())
-    lines = [
-        f"{report.used} corrections ({sources}); towards {labels}.",
-        f"Tried on corrections it had not seen: right {report.before.right} before, {report.after.right} after, "
-        f"of {report.used}; wrongly archived {report.before.wrongly_archived} before, "
-        f"{report.after.wrongly_archived} after, of {report.protected} that were to stay.",
-        _VERDICTS[report.reason],
-    ]
-    if report.ignored:
-        lines.insert(1, f"{report.ignored} more were left out: no change, a category that is gone, or too old.")
-    return "\n".join(lines)
-
-
-_VERDICTS = {
-    "kept": "In use.",
-    "archives_more": "Not in use: it would have archived more mail that people wanted to keep.",
-    "no_better": "Not in use: it was not right more often than without.",
-}
-
-
-def _teaches(correction: Correction, question: Question) -> bool:
+def teaches(correction: Correction, question: Question) -> bool:
+    """Does it say anything that the question can express?"""
     if correction.source is Teacher.MOVED_BACK and not correction.to_label:
         return True
     return correction.to_label in question.ids and correction.from_label != correction.to_label
 
 
-def _sample(view: View, correction: Correction, question: Question, archiving: frozenset[str]) -> Sample:
-    """`target` is the share of each option in what the person said: one option, or any that stays in the inbox."""
-    if correction.to_label:
-        target = {option: float(option == correction.to_label) for option in question.ids}
-    else:
-        kept = {o: p for o, p in view.probabilities.items() if o not in archiving and o != HIJACK_ID}
-        total = sum(kept.values())
-        target = {o: kept[o] / total if o in kept and total else 0.0 for o in question.ids}
-        if not total:
-            target = {o: float(o == (NONE_ID if NONE_ID in target else question.ids[0])) for o in question.ids}
-    return Sample(
-        values=learnable(view.features),
-        probabilities=dict(view.probabilities),
-        target=target,
-        archivable=correction.to_label in archiving,
-        vetoed=bool(view.vetoes),
-    )
+def _target(c: Correction, view: View, question: Question, archiving: frozenset[str]) -> dict[str, float]:
+    """The share of each option in what the person said: one option, or any that stays in the inbox."""
+    if c.to_label:
+        return {option: float(option == c.to_label) for option in question.ids}
+    kept = {o: max(p, LEAST) for o, p in view.probabilities.items() if o not in archiving and o != HIJACK_ID}
+    if not kept:
+        return {o: float(o == (NONE_ID if NONE_ID in question.ids else question.ids[0])) for o in question.ids}
+    total = sum(kept.values())
+    return {o: kept.get(o, 0.0) / total for o in question.ids}
+
+
+def _holding(base: Base, held: Sequence[Held], question: Question, trust: float) -> list[Sample]:
+    """Read mail as samples whose aim is what the shipped weights say: by themselves they teach nothing new."""
+    views = [base.view(question, h.mail) for h in held]
+    return [
+        Sample(learnable(v.features), trusted(v.probabilities, trust), dict(v.probabilities), HELD_WEIGHT)
+        for v in views
+    ]
+
+
+def _examples(base: Base, question: Question, trust: float) -> list[Sample]:
+    """The categories' examples, a line each: they help corrections along, and nothing is judged by them."""
+    found = []
+    for option in question.options:
+        target = {other: float(other == option.id) for other in question.ids}
+        for text in option.examples:
+            view = base.view(question, PreparedMail("", "", "", text))
+            found.append(Sample(_words(view), trusted(view.probabilities, trust), target, EXAMPLE_WEIGHT))
+    return found[:MOST_EXAMPLES]
+
+
+def _words(view: View) -> dict[str, float]:
+    """Of a line without sender or headers only its words say anything, not what it lacks."""
+    return {name: value for name, value in learnable(view.features).items() if not name.startswith("#")}
 
 
 def _weights(targets: Sequence[Mapping[str, float]], archiving: frozenset[str]) -> list[float]:
@@ -201,30 +243,32 @@ def _weights(targets: Sequence[Mapping[str, float]], archiving: frozenset[str]) 
     return weights
 
 
-def _leave_out(samples: Sequence[Sample], groups: Sequence[str], archiving: frozenset[str], cap: float) -> Trial:
-    """Judge each correction by a fit without its group; many corrections are left out several groups at a time."""
-    names = [group or f"#{n}" for n, group in enumerate(groups)]
-    order = {name: n for n, name in enumerate(dict.fromkeys(names))}
-    parts = min(len(order), FOLDS if len(samples) > 3 * FOLDS else len(order))
-    judged: list[Mapping[str, float]] = [{} for _ in samples]
+def _leave_out(
+    lesson: Lesson, judged: Sequence[_Judged], groups: Sequence[str], archiving: frozenset[str], trust: float
+) -> Trial:
+    """Judge each correction by a fit without its group, several groups left out at a time. `groups` are those of all
+    the lesson's samples, the judged ones first."""
+    order = {name: n for n, name in enumerate(dict.fromkeys(j.group for j in judged))}
+    parts = min(len(order), FOLDS)
+    found: list[Mapping[str, float]] = [{} for _ in judged]
     for part in range(parts):
-        out = [n for n, name in enumerate(names) if order[name] % parts == part]
-        rest = [s for n, s in enumerate(samples) if n not in set(out)]
-        learned = _learned(fit_residuals(rest), rest, archiving, cap) if rest else None
-        for n in out:
-            judged[n] = (
-                learned.shift(samples[n].values, samples[n].probabilities) if learned else samples[n].probabilities
-            )
-    return _count(judged, samples, archiving)
+        out = {n for n, group in enumerate(groups) if group in order and order[group] % parts == part}
+        rest = [n for n in range(len(groups)) if n not in out]
+        taught = any(n < len(judged) for n in rest)
+        learned = _learned(lesson, rest, archiving, trust) if taught else None
+        for n in (n for n in out if n < len(judged)):
+            shipped = judged[n].shipped
+            found[n] = learned.shift(lesson.samples[n].values, shipped) if learned else shipped
+    return _count(found, judged, archiving)
 
 
-def _count(judged: Iterable[Mapping[str, float]], samples: Sequence[Sample], archiving: frozenset[str]) -> Trial:
+def _count(found: Iterable[Mapping[str, float]], judged: Sequence[_Judged], archiving: frozenset[str]) -> Trial:
     right = wrong = 0
-    for probabilities, sample in zip(judged, samples, strict=True):
+    for probabilities, one in zip(found, judged, strict=True):
         choice = max(sorted(probabilities), key=lambda o: probabilities[o])
-        sure = _confidence(probabilities)
-        right += sample.target[choice] > 0
-        wrong += choice in archiving and sure >= ARCHIVE_FLOOR and not sample.vetoed and not sample.archivable
+        right += choice in one.right
+        archived = choice in archiving and _confidence(probabilities) >= ARCHIVE_FLOOR and not one.vetoed
+        wrong += archived and not one.archivable
     return Trial(right, wrong)
 
 
@@ -239,15 +283,13 @@ def _judge(before: Trial, after: Trial) -> str:
     return "kept" if after.right > before.right else "no_better"
 
 
-def _learned(
-    duals: Sequence[Mapping[str, float]], samples: Sequence[Sample], archiving: frozenset[str], cap: float
-) -> LearnedWeights:
+def _learned(lesson: Lesson, members: Sequence[int], archiving: frozenset[str], trust: float) -> LearnedWeights:
     """The residual as weights of features; what hardly moves anything is left out."""
     shifts: dict[str, dict[str, float]] = {}
-    for dual, sample in zip(duals, samples, strict=True):
-        for name, value in sample.values.items():
+    for dual, member in zip(lesson.fit(members), members, strict=True):
+        for name, value in lesson.samples[member].values.items():
             row = shifts.setdefault(name, {})
             for option, weight in dual.items():
                 row[option] = row.get(option, 0.0) + weight * value
     kept = {name: row for name, row in shifts.items() if max(abs(weight) for weight in row.values()) >= SMALLEST_SHIFT}
-    return LearnedWeights(kept, archiving, cap)
+    return LearnedWeights(kept, archiving, trust)

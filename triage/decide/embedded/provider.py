@@ -54,7 +54,7 @@ class EmbeddedProvider:
         self._learned = learned
         self._clock = clock
         self._read = lru_cache(maxsize=32)(self._read_question)
-        suffix = f"+{learned.digest}" if learned else ""
+        suffix = f"+learned-{learned.digest}" if learned else ""
         self.model = f"embedded-{GENERATION}.{self._weights.digest}{suffix}"
 
     def ask(self, question: Question, mail: PreparedMail, deadline: float) -> Answer:
