@@ -10,6 +10,7 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime, time, timedelta
 from functools import cached_property
 from pathlib import Path
@@ -19,10 +20,11 @@ from triage.clock import SystemClock
 from triage.config.settings import AccountSettings, ProviderSettings, Settings
 from triage.decide.chain import Chain
 from triage.decide.cost import Price, SpendGuard
+from triage.decide.embedded.learned import LearnedWeights
 from triage.decide.embedded.provider import EmbeddedProvider
 from triage.decide.link import Link
 from triage.decide.question import build_question
-from triage.domain.category import HIJACK_ID
+from triage.domain.category import HIJACK_ID, Action
 from triage.domain.errors import ConfigError
 from triage.domain.record import Run, Trigger
 from triage.ledger.ledger import SqlLedger, open_ledger
@@ -30,6 +32,7 @@ from triage.mailbox.imap import ImapMailbox
 from triage.mailbox.reader import ImapReader
 from triage.mailbox.settings import ConnectionSettings
 from triage.pipeline.corrections import LookTerms
+from triage.pipeline.learning import Course, Study
 from triage.pipeline.plan import EVER, AccountPlan, RunMail, Tools
 from triage.policy.judge import Policy, Terms
 from triage.ports import Clock, Provider
@@ -53,6 +56,7 @@ class App:
         self.clock = clock or SystemClock()
         self.stop = threading.Event()
         self._mailboxes: dict[str, ImapMailbox] = {}
+        self._studies: dict[str, Study] = {}
         self.owner = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
 
     def with_settings(self, settings: Settings) -> App:
@@ -208,12 +212,46 @@ class App:
             log=StructuredRunLog(run),
             corrections=self.ledger,
             run_mail=self._run_mail(account.name),
+            learner=self.study(account),
         )
         try:
             yield self.plan(account), tools
         finally:
             mailbox.close()
             self._mailboxes[account.name] = mailbox
+
+    def study(self, account: AccountSettings) -> Study | None:
+        """What this process learns from an account's mailbox; None where the embedded classifier is not asked, or
+        learning is switched off."""
+        asked = any(p.provider == EMBEDDED for p in self.settings.decision.chain)
+        if account.learning is None or not asked:
+            return None
+        if account.name not in self._studies:
+            self._studies[account.name] = self._new_study(account, account.learning.junk)
+        return self._studies[account.name]
+
+    def _new_study(self, account: AccountSettings, junk: str) -> Study:
+        categories = account.categories
+        course = Course(
+            account=account.name,
+            categories=categories,
+            question=build_question(categories, self.settings.decision.offer_none),
+            archiving=frozenset(i for i in categories.ids if categories.action(i) is Action.ARCHIVE),
+            max_chars=self.settings.decision.body_chars,
+            junk=junk,
+        )
+        return Study(
+            course,
+            EmbeddedProvider(clock=self.clock),
+            book=self.ledger,
+            mailbox_at=lambda folder: self.mailbox(replace(account, inbox=folder or account.inbox)),
+            decider_of=self._taught,
+            clock=self.clock,
+        )
+
+    def _taught(self, learned: LearnedWeights | None) -> Chain:
+        """The chain; with what was learned, if anything was."""
+        return self.chain.with_provider(EmbeddedProvider(clock=self.clock, learned=learned)) if learned else self.chain
 
     def close(self) -> None:
         """Close what was opened; safe to call twice."""

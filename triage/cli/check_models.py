@@ -15,7 +15,7 @@ from triage.domain.category import NONE_ID
 from triage.domain.decision import Answer, Failure, Question
 from triage.domain.errors import TriageError
 
-MODEST = "no key, no network; modest: a decision model in front of it sorts far better"
+MODEST = "no key, no network; modest: about 25 corrections make it better, a decision model far better"
 
 
 def check_models(app: App, accounts: tuple[AccountSettings, ...], *, ask: bool) -> Iterator[CheckItem]:

@@ -57,9 +57,9 @@ def honesty(score: Score) -> RenderableType:
         Text(),
         Text.assemble(
             ("The embedded classifier is modest: ", theme.HEAD),
-            "it needs no key and no network, files little, and is rarely wrong about what it files. Sharper criteria "
-            "and examples make it better (triage report and triage suggest show where), a decision model much better: "
-            "a few lines in triage.yaml:",
+            "it needs no key and no network, files little, and is rarely wrong about what it files. Two things make it "
+            "better: about 25 corrections (change a label in your mail client, triage learns from it), or a decision "
+            "model, a few lines in triage.yaml:",
         ),
         Text(_CHAIN, style=theme.LABEL),
     )

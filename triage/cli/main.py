@@ -344,6 +344,19 @@ def replay(
 
 
 @app.command()
+def learn(
+    config: Config = None,
+    account: Account = None,
+    status: Annotated[bool, typer.Option("--status", help="Only show what was learned last.")] = False,
+    as_json: AsJson = False,
+) -> int:
+    """Try what the embedded classifier learns from people's corrections, and show why it is used or not."""
+    from triage.cli.learn import learn_command
+
+    return learn_command(config, account, status=status, as_json=as_json)
+
+
+@app.command()
 def suggest(config: Config = None, account: Account = None, since: Since = "30d", as_json: AsJson = False) -> int:
     """Turn corrections into a diff of categories.yaml, for you to review. Applies nothing."""
     from triage.cli.suggest import suggest_command

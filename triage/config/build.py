@@ -15,6 +15,7 @@ from triage.config.settings import (
     CorrectionsSettings,
     DecisionSettings,
     HttpSettings,
+    LearningSettings,
     LogSettings,
     ProviderSettings,
     RetentionSettings,
@@ -133,6 +134,7 @@ class _Builder:
             batch=keys.batch,
             order=keys.order,
             thread_search=keys.thread_search,
+            learning=LearningSettings(keys.learning.junk or "") if keys.learning else None,
             schedule=ScheduleSettings(keys.schedule.cron, keys.schedule.timezone, keys.schedule.enabled),
             where=self.tree.where(loc),
         )

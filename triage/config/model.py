@@ -91,6 +91,10 @@ class CorrectionsKeys(Keys):
     every: Annotated[Duration, between(timedelta(minutes=5), timedelta(days=1), "5m to 1d")] = timedelta(hours=1)
 
 
+class LearningKeys(Keys):
+    junk: Text | None = None
+
+
 class EmbeddedKeys(Keys):
     provider: Literal["embedded"]
     archive_floor: Share = 0.7
@@ -176,6 +180,7 @@ class AccountKeys(Keys):
     since: Day = Field(description="mail that arrived from this day on is sorted; write a day such as 2026-11-23")
     order: Annotated[Literal["oldest_first", "newest_first"], FromEnv] = "oldest_first"
     thread_search: Annotated[Literal["narrow", "wide"], FromEnv] = "narrow"
+    learning: Annotated[LearningKeys | None, BeforeValidator(_false_means_off)] = LearningKeys()
     schedule: Annotated[ScheduleKeys, EmptyMeansDefault] = ScheduleKeys()
 
     @field_validator("security")

@@ -94,6 +94,13 @@ class ScheduleSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class LearningSettings:
+    """What the embedded classifier learns from beside labels: `junk` is the mailbox of spam, "" for none."""
+
+    junk: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class AccountSettings:
     """One login with one categories file. `credential` answers the password, or the access token where `auth` is OAuth.
 
@@ -120,6 +127,7 @@ class AccountSettings:
     batch: int = 20
     order: Literal["oldest_first", "newest_first"] = "oldest_first"
     thread_search: Literal["narrow", "wide"] = "narrow"
+    learning: LearningSettings | None = field(default_factory=LearningSettings)
     schedule: ScheduleSettings = field(default_factory=ScheduleSettings)
     where: str = field(default="", compare=False)
 

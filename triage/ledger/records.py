@@ -97,6 +97,13 @@ class RecordsPart(JournalPart):
             since: datetime | None = connection.execute(_FIRST_LINK, {"of": account}).scalar_one_or_none()
         return since
 
+    def first_record(self, account: str) -> datetime | None:
+        """When the oldest record that is still kept of an account was made; None if there is none."""
+        first = select(events.c.at).where(events.c.account == account).order_by(events.c.seq).limit(1)
+        with self._reading() as connection:
+            at: datetime | None = connection.execute(first).scalar_one_or_none()
+        return at
+
     def steps(self, run_id: str) -> tuple[StepRecord, ...]:
         self._let_ride()
         statement = select(steps).where(steps.c.run_id == run_id).order_by(steps.c.id)

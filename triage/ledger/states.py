@@ -32,6 +32,14 @@ class StatesPart(Store):
         """Replace what is remembered of an account. `value` must be JSON."""
         self._save("account", account, value)
 
+    def learning(self, account: str) -> Mapping[str, object]:
+        """What learning from an account's mailbox came to last; {} if nothing was learned yet."""
+        return self._load("learning", account) or {}
+
+    def save_learning(self, account: str, value: Mapping[str, object]) -> None:
+        """Replace the summary of what was learned. `value` must be JSON."""
+        self._save("learning", account, value)
+
     def _load(self, kind: str, key: str) -> dict[str, object] | None:
         with self._reading() as connection:
             value = connection.execute(_VALUE, {"of_kind": kind, "of_key": key}).scalar_one_or_none()

@@ -62,6 +62,17 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True)
+class Sighting:
+    """A message that bears a label of ours, the decision about it if there is one, and what became of that. `known`
+    says that a decision would be remembered."""
+
+    head: Head
+    record: DecisionRecord | None
+    said: frozenset[CorrectionKind]
+    known: bool
+
+
+@dataclass(frozen=True, slots=True)
 class ConfirmedMail:
     """A message, the id of the label it bears by a person's will, and how we know."""
 
@@ -79,11 +90,11 @@ def confirmed_mails(
     Raises MailboxError, LedgerError; MailboxRefused where labels are folders, in which nobody can tell whose hand moved
     a message.
     """
-    facts = mailbox.open()
-    if facts.label_store == "folder":
-        raise MailboxRefused("with labels: folder nobody can tell which label a person confirmed; evaluate a file")
-    heads = [head for folder in _folders(facts) for head in _labelled(mailbox, folder, categories, facts, window)]
-    found = _judge(heads, book, account, categories, window)
+    found = [
+        (seen.head, *word)
+        for seen in sightings(mailbox, book, account, categories, window)
+        if (word := confirmed_label(seen, categories))
+    ]
     shelf.open()
     for head, label_id, hand in found:
         folder, uid = head.ref.mailbox, head.ref.uid
@@ -93,16 +104,37 @@ def confirmed_mails(
         yield ConfirmedMail(head, label_id, hand, shelf.source(folder, full, choose_parts(full.structure)))
 
 
-def confirmed_label(
-    head: Head, record: DecisionRecord | None, said: frozenset[CorrectionKind], categories: CategorySet, known: bool
-) -> tuple[str, Hand] | None:
-    """The label a person confirmed on a message, if it bears one. Pure.
+def sightings(
+    mailbox: Mailbox, book: Book, account: str, categories: CategorySet, window: Window
+) -> tuple[Sighting, ...]:
+    """The labelled messages of inbox and archive, inbox first, newest first. Raises as `confirmed_mails` does."""
+    facts = mailbox.open()
+    if facts.label_store == "folder":
+        raise MailboxRefused("with labels: folder nobody can tell which label a person put on a message")
+    heads = [head for folder in _folders(facts) for head in _labelled(mailbox, folder, categories, facts, window)]
+    names = {head.ref: _names(head, book) for head in heads}
+    records = book.explained(account, [key for keys in names.values() for key in keys])
+    about = {ref: next((records[k] for k in keys if k in records), None) for ref, keys in names.items()}
+    said: dict[str, set[CorrectionKind]] = {}
+    for correction in book.corrections_of([record.id for record in about.values() if record]):
+        said.setdefault(correction.decision_id, set()).add(correction.kind)
+    return tuple(
+        Sighting(
+            head,
+            record := about[head.ref],
+            frozenset(said.get(record.id, ())) if record else frozenset(),
+            head.received is None or head.received >= window.remembered_since,
+        )
+        for head in heads
+    )
 
-    `record` is the decision about it, `said` what became of that; `known` says that a decision would be remembered.
-    """
+
+def confirmed_label(seen: Sighting, categories: CategorySet) -> tuple[str, Hand] | None:
+    """The label a person confirmed on a message, if it bears one. Pure."""
+    head, record, said = seen.head, seen.record, seen.said
     borne = categories.ids_on(head.flags)
     if record is None:
-        put = len(borne) == 1 and known and borne[0] != categories.fallback_id
+        put = len(borne) == 1 and seen.known and borne[0] != categories.fallback_id
         return (borne[0], Hand.PUT) if put else None
     others = [label_id for label_id in borne if label_id != record.label_id]
     if others:
@@ -128,26 +160,6 @@ def _labelled(
     uids = mailbox.search(folder, ["UNDELETED", keys], window=window.messages)[-window.limit :]
     heads = mailbox.fetch_flags(folder, uids)
     return [heads[uid] for uid in sorted(heads, reverse=True)]
-
-
-def _judge(
-    heads: Sequence[Head], book: Book, account: str, categories: CategorySet, window: Window
-) -> list[tuple[Head, str, Hand]]:
-    names = {head.ref: _names(head, book) for head in heads}
-    records = book.explained(account, [key for keys in names.values() for key in keys])
-    about = {ref: next((records[k] for k in keys if k in records), None) for ref, keys in names.items()}
-    said: dict[str, set[CorrectionKind]] = {}
-    for correction in book.corrections_of([record.id for record in about.values() if record]):
-        said.setdefault(correction.decision_id, set()).add(correction.kind)
-    found = []
-    for head in heads:
-        record = about[head.ref]
-        kinds = frozenset(said.get(record.id, ())) if record else frozenset()
-        known = head.received is None or head.received >= window.remembered_since
-        label = confirmed_label(head, record, kinds, categories, known)
-        if label:
-            found.append((head, *label))
-    return found
 
 
 def _names(head: Head, book: Book) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from triage.domain.decision import Question
 from triage.domain.mail import Head
 from triage.domain.record import DecisionRecord, Run, StepRecord, Trigger
 from triage.pipeline.corrections import Corrections, LookTerms
+from triage.pipeline.learning import Summary
 from triage.policy.judge import Policy
 from triage.ports import Clock, Decider, Journal, Mailbox
 
@@ -87,6 +88,21 @@ class RunMail(Protocol):
         ...
 
 
+class Learner(Protocol):
+    """What an account's decider learns from what people did in the mailbox."""
+
+    @property
+    def due(self) -> bool: ...
+    def learn(self, stop: threading.Event) -> Summary:
+        """Learn anew. Raises nothing."""
+        ...
+
+    @property
+    def decider(self) -> Decider:
+        """Who decides, with what was learned."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Tools:
     """The ports a run works through."""
@@ -98,6 +114,7 @@ class Tools:
     log: RunLog
     corrections: Corrections | None = None
     run_mail: RunMail | None = None
+    learner: Learner | None = None
 
 
 class LeaseGuard(Protocol):

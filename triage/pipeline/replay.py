@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from triage.domain.category import Action
 from triage.domain.correction import Correction
@@ -24,6 +24,7 @@ from triage.ports import Clock, Decider, Mailbox
 from triage.prepare import prepare
 from triage.threads.candidate import KeepReason
 
+T = TypeVar("T")
 BATCH = 20
 CHARS_PER_TOKEN = 4
 _KEPT_BY_THREAD = (*(str(reason) for reason in KeepReason if reason), TAKEN_BACK)
@@ -81,16 +82,14 @@ def estimate(
     return Estimate(len(records), tokens, usd_of(tokens) if usd_of else None)
 
 
-def fetch(
-    mailbox: Mailbox, records: Mapping[MessageRef, DecisionRecord], max_chars: int
-) -> Iterator[tuple[DecisionRecord, PreparedMail]]:
+def fetch(mailbox: Mailbox, wanted: Mapping[MessageRef, T], max_chars: int) -> Iterator[tuple[T, PreparedMail]]:
     """Those of these messages that lie in this mailbox's inbox, prepared as a run would. Only reads.
 
     Raises MailboxError.
     """
     facts = mailbox.open()
     here = (facts.inbox, facts.uidvalidity)
-    there = {place.uid: r for place, r in records.items() if (place.mailbox, place.uidvalidity) == here}
+    there = {place.uid: r for place, r in wanted.items() if (place.mailbox, place.uidvalidity) == here}
     uids = sorted(there)
     for start in range(0, len(uids), BATCH):
         heads = dict(mailbox.fetch_heads(uids[start : start + BATCH]))

@@ -17,6 +17,7 @@ from triage.domain.mail import Head, MailSource, MessageRef, PreparedMail
 from triage.domain.record import DecisionRecord, Trigger
 from triage.pipeline.ancestry import decided_candidate, gather_threads
 from triage.pipeline.corrections import WordsBefore, is_due, look_for_corrections, words_before
+from triage.pipeline.learning import KEPT
 from triage.pipeline.plan import Counts, RunScope, add_counts
 from triage.pipeline.records import decision_record
 from triage.pipeline.recover import plan_recovery
@@ -102,6 +103,7 @@ def _body(scope: RunScope, counts: Counts, taken: set[MessageRef]) -> None:
     counts["selected"] = len(taken)
     if not uids or scope.stop.is_set():
         return
+    scope = _learn(scope)
     batch = _gather(scope, facts.inbox, uids)
     _decide(scope, batch, counts)
     if plan.writes:
@@ -125,6 +127,20 @@ def _select(scope: RunScope, facts: MailboxFacts, room: int) -> tuple[int, ...]:
     keys = {uid: tools.journal.key(str(MessageRef(facts.inbox, facts.uidvalidity, uid))) for uid in uids}
     known = tools.journal.previewed(plan.account, plan.categories.fingerprint, list(keys.values()))
     return tuple(uid for uid in uids if keys[uid] not in known)[:room]
+
+
+def _learn(scope: RunScope) -> RunScope:
+    """Once a day, before anything is decided: what do people's corrections teach? The run with what was learned."""
+    learner = scope.tools.learner
+    if learner is None:
+        return scope
+    if learner.due:
+        with step(scope, "learn") as found:
+            summary = learner.learn(scope.stop)
+            found.update(corrections=summary.used, held=summary.held, kept=int(summary.reason == KEPT))
+        if summary.detail:
+            scope.tools.log.event("learning_failed", detail=summary.detail)
+    return replace(scope, tools=replace(scope.tools, decider=learner.decider))
 
 
 def _look_back(scope: RunScope) -> None:

@@ -81,6 +81,7 @@ def test_the_audit_holds_and_the_cost_is_nothing(output: str) -> None:
 
 def test_it_says_that_the_classifier_is_modest_and_what_helps(output: str) -> None:
     assert "The embedded classifier is modest" in output
+    assert "about 25 corrections" in " ".join(output.split())
     assert "decision model" in output
     assert "provider: systemone" in output
 

@@ -11,7 +11,7 @@ from triage.domain.correction import CorrectionKind as Kind
 from triage.domain.decision import Outcome
 from triage.domain.mail import Head, MessageRef, Part
 from triage.domain.record import DecisionRecord
-from triage.pipeline.confirmed import Hand, confirmed_label
+from triage.pipeline.confirmed import Hand, Sighting, confirmed_label
 
 REF = MessageRef("INBOX", 1, 7)
 
@@ -28,7 +28,8 @@ def judged(
     borne: str, record: DecisionRecord | None = None, said: frozenset[Kind] = frozenset(), *, known: bool = True
 ) -> tuple[str, Hand] | None:
     flags = frozenset(f"Triage/{label}" for label in borne.split())
-    return confirmed_label(Head(REF, b"", Part("1", "text", "plain"), flags), record, said, CATEGORIES, known)
+    head = Head(REF, b"", Part("1", "text", "plain"), flags)
+    return confirmed_label(Sighting(head, record, said, known), CATEGORIES)
 
 
 def test_a_label_that_no_decision_explains_is_a_persons() -> None:
