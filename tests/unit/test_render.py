@@ -265,6 +265,10 @@ def test_times_of_other_zones_are_shown_in_utc() -> None:
     assert "2026-11-30 12:05" in shown(runs_table([a_run(fire_time=madrid)]), 120)
 
 
+def test_the_id_of_a_run_can_be_copied_from_a_narrow_table() -> None:
+    assert "20261130-155314-bzqe8z" in shown(runs_table([a_run(id="20261130-155314-bzqe8z")]), 80)
+
+
 def test_no_runs_yet_says_how_to_make_one() -> None:
     assert "triage run" in shown(runs_table([]), 80)
 

@@ -148,20 +148,20 @@ class _Runs:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         wide = options.max_width >= WIDE
         table = new_table()
-        add_column(table, "Run", width=8)
+        add_column(table, "Run", width=22)  # whole: it is what `show` and `undo` want, and it begins with the time
         add_column(table, "Account", ratio=1)
         add_column(table, "Trigger", width=8)
-        add_column(table, "Fired (UTC)", width=16 if wide else 11)
+        if wide:
+            add_column(table, "Fired (UTC)", width=16)
         add_column(table, "State", width=30 if wide else 13)
         for head in ("Mails", "Archived", "Unsure"):
             add_column(table, head, justify="right")
         for run in self.runs:
-            fired = minute(run.fire_time)
             table.add_row(
-                run.id[:8],
+                run.id,
                 Text(theme.harmless(run.account)),
                 run.trigger.value,
-                fired if wide else fired[5:],
+                *([minute(run.fire_time)] if wide else []),
                 _state(run),
                 *(str(run.counts.get(key, 0)) for key in ("selected", "archived", "below_floor")),
             )

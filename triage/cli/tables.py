@@ -52,7 +52,7 @@ class BatchTable:
         add_column(table, "Label", width=15, style=theme.LABEL)
         add_column(table, "Sure")
         add_column(table, "Runner-up", width=_RUNNER_UP[wide])
-        add_column(table, "Outcome", width=22 if wide else 9)
+        add_column(table, "Outcome", width=22 if wide else 10)
         sign = theme.marks(options)
         for decision in self.decisions:
             fate = words.fate(decision, self.archiving)
