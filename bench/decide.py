@@ -45,10 +45,8 @@ IDS = (
     "spam",
     "hijack-attempt",
 )
-QUESTION = build_question(
-    CategorySet("Triage", "unclassified", "Unclassified", tuple(Category(i, i, f"It is {i}.") for i in IDS)),
-    offer_none=True,
-)
+CATEGORIES = CategorySet("Bench", "unclassified", "Unclassified", tuple(Category(i, i, f"It is {i}.") for i in IDS))
+QUESTION = build_question(CATEGORIES, offer_none=True)
 ANSWER = {
     "model": "bench-1.0",
     "answers": {

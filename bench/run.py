@@ -28,6 +28,8 @@ ROOT = Path(__file__).resolve().parent.parent
 LAB = Path(os.environ.get("TRIAGE_SHARED", ROOT.parent / "shared")) / "lab"
 sys.path[:0] = [str(LAB), str(ROOT)]
 
+from bench.decide import CATEGORIES as SERVED  # noqa: E402
+from bench.decide import server as model_server  # noqa: E402
 from triage import logs  # noqa: E402
 from triage.bootstrap import App  # noqa: E402
 from triage.config.secret import Secret  # noqa: E402
@@ -67,7 +69,8 @@ class BenchApp(App):
         return Instant()
 
 
-def app_at(port: int, user: str, directory: str, days: int) -> BenchApp:
+def app_at(port: int, user: str, directory: str, days: int, model_url: str = "") -> App:
+    """An App whose model answers at once, or the one at `model_url`."""
     account = AccountSettings(
         name="bench",
         host="127.0.0.1",
@@ -75,13 +78,14 @@ def app_at(port: int, user: str, directory: str, days: int) -> BenchApp:
         security="plain",
         username=user,
         credential=Secret.of("pass"),
-        categories=CATEGORIES,
+        categories=SERVED if model_url else CATEGORIES,
         categories_file=Path("categories.yaml"),
         since=date.today() - timedelta(days=days),  # noqa: DTZ011
         addresses=("me@lab.example",),
     )
-    decision = DecisionSettings(chain=(ProviderSettings("systemone", model="instant"),))
-    return BenchApp(Settings(Path("triage.yaml"), f"sqlite:///{directory}/bench.db", decision, (account,), http=None))
+    decision = DecisionSettings(chain=(ProviderSettings("systemone", model_url, "instant"),))
+    kind = App if model_url else BenchApp
+    return kind(Settings(Path("triage.yaml"), f"sqlite:///{directory}/bench.db", decision, (account,), http=None))
 
 
 def one_run(port: int, user: str, days: int, directory: str) -> dict[str, object]:
@@ -94,7 +98,7 @@ def one_run(port: int, user: str, days: int, directory: str) -> dict[str, object
         app.close()
 
 
-def timed_run(app: BenchApp) -> dict[str, object]:
+def timed_run(app: App) -> dict[str, object]:
     """Make a run, timed from an open ledger."""
     _ = app.ledger.depth(), app.chain
     queued = app.ledger.enqueue("bench", Trigger.MANUAL, datetime.now(UTC))
@@ -162,6 +166,27 @@ def against_floor(lab: object, size: int, repeat: int) -> tuple[float, float]:
     return statistics.median(walls[1:]), statistics.median(floors[1:])
 
 
+def against_a_server(lab: object, repeat: int) -> None:
+    """Print how long a run of 20 takes where a System One server needs 200 ms for each answer."""
+    user, walls = "served", []
+    lab.seed(user, 1000)  # type: ignore[attr-defined]
+    with model_server(0.2) as url, tempfile.TemporaryDirectory() as directory:
+        app = app_at(lab.port, user, directory, days(1000), url)  # type: ignore[attr-defined]
+        for _ in range(repeat + 1):
+            done = timed_run(app)
+            counts, steps = done["counts"], done["steps"]
+            assert isinstance(counts, dict)
+            assert isinstance(steps, dict)
+            assert counts["labelled"] == 20, counts
+            walls.append((float(str(done["wall_ms"])), counts["applied"], steps["decide"]))
+        app.close()
+    (cold, *_), *warm = walls
+    ms, asked, decide_ms = sorted(warm)[len(warm) // 2]
+    print(
+        f"   1000 a model that needs 200 ms: {ms:.0f} ms a run, {asked} asked in {decide_ms}; the first {cold:.0f} ms"
+    )
+
+
 def metered(lab: object, size: int, ms: float, floor_ms: float) -> None:
     """Print round trips, bytes and memory, each of a process of its own."""
     from imap_meter import Meter
@@ -209,6 +234,8 @@ def main() -> None:
     for size in map(int, a.sizes.split(",")):
         with DovecotLab(fmt="maildir") as lab:
             metered(lab, size, *against_floor(lab, size, a.repeat))
+    with DovecotLab(fmt="maildir") as lab:
+        against_a_server(lab, a.repeat)
 
 
 if __name__ == "__main__":
