@@ -34,7 +34,7 @@ def test_a_decision_reads_back_as_it_was_recorded(ledger: SqlLedger) -> None:
         subject="Angebot für 日本",
         ref=MessageRef("INBOX.Süd", 2**32 - 1, 2**32 - 1),
     )
-    ledger.record_decision(record)
+    ledger.record_decisions([record])
     assert ledger.decision(record.id) == record
     assert ledger.decisions(record.run_id) == (record,)
 
@@ -44,13 +44,13 @@ def test_the_smallest_decision_reads_back_too(ledger: SqlLedger) -> None:
         choice=None, probabilities={}, provider=None, model=None, chain_position=None, provider_confidence=None,
         received_at=None, sender_domain="", message_id_key="", warnings=(), flags=(), confidence=0.0,
     )  # fmt: skip
-    ledger.record_decision(record)
+    ledger.record_decisions([record])
     assert ledger.decision(record.id) == record
 
 
 def test_what_a_hostile_server_calls_itself_can_be_recorded(ledger: SqlLedger) -> None:
     record = make_decision(model="m\0\ud800odel", input_tokens=10**30, warnings=("\0", "\udfff"))
-    ledger.record_decision(record)
+    ledger.record_decisions([record])
     found = ledger.decision(record.id)
     assert found is not None
     assert (found.model, found.input_tokens) == ("m?odel", 2**63 - 1)
@@ -61,7 +61,7 @@ def test_times_come_back_in_utc(ledger: SqlLedger) -> None:
     from zoneinfo import ZoneInfo
 
     madrid = START.replace(microsecond=123456).astimezone(ZoneInfo("Europe/Madrid"))
-    ledger.record_decision(make_decision(decided_at=madrid))
+    ledger.record_decisions([make_decision(decided_at=madrid)])
     found = ledger.decision("d000001")
     assert found is not None
     assert found.decided_at == madrid
@@ -72,9 +72,9 @@ def test_times_come_back_in_utc(ledger: SqlLedger) -> None:
 def test_a_message_is_not_decided_twice(ledger: SqlLedger) -> None:
     """While a decision waits for its label, another one of the same message and categories is refused."""
     first = make_decision(1)
-    ledger.record_decision(first)
+    ledger.record_decisions([first])
     with pytest.raises(LedgerError, match="decided already") as caught:
-        ledger.record_decision(make_decision(2, ref=first.ref))
+        ledger.record_decisions([make_decision(2, ref=first.ref)])
     assert not caught.value.temporary
     assert str(first.ref) in str(caught.value)
     assert ledger.decision("d000002") is None
@@ -82,16 +82,16 @@ def test_a_message_is_not_decided_twice(ledger: SqlLedger) -> None:
 
 
 def test_a_decision_id_is_used_once(ledger: SqlLedger) -> None:
-    ledger.record_decision(make_decision(1))
+    ledger.record_decisions([make_decision(1)])
     with pytest.raises(LedgerError):
-        ledger.record_decision(make_decision(1, ref=MessageRef("INBOX", 7, 99)))
+        ledger.record_decisions([make_decision(1, ref=MessageRef("INBOX", 7, 99))])
 
 
 @pytest.mark.parametrize("other", ["category_set", "uidvalidity", "account", "labelled", "closed"])
 def test_a_message_is_decided_again_where_that_is_right(ledger: SqlLedger, other: str) -> None:
     """Other categories, another UIDVALIDITY, another account, or a person who took the label off."""
     first = make_decision(1)
-    ledger.record_decision(first)
+    ledger.record_decisions([first])
     again = make_decision(2, ref=first.ref)
     match other:
         case "category_set":
@@ -104,13 +104,13 @@ def test_a_message_is_decided_again_where_that_is_right(ledger: SqlLedger, other
             ledger.mark_labelled([first.id], LATER)
         case "closed":
             ledger.mark_closed([first.id], "superseded", LATER)
-    ledger.record_decision(again)
+    ledger.record_decisions([again])
     assert ledger.decision("d000002") == again
 
 
 def test_a_preview_is_found_by_its_message_and_categories(ledger: SqlLedger) -> None:
-    ledger.record_decision(make_decision(1, message_key="a" * 32, closed_reason="preview"))
-    ledger.record_decision(make_decision(2, message_key="b" * 32))
+    ledger.record_decisions([make_decision(1, message_key="a" * 32, closed_reason="preview")])
+    ledger.record_decisions([make_decision(2, message_key="b" * 32)])
     keys = ["a" * 32, "b" * 32, "c" * 32]
     assert ledger.previewed("support", SET, keys) == {"a" * 32}
     assert ledger.previewed("support", "another-set", keys) == frozenset()
@@ -120,7 +120,7 @@ def test_a_preview_is_found_by_its_message_and_categories(ledger: SqlLedger) -> 
 
 def test_unfinished_is_what_lacks_its_label_or_its_archive(ledger: SqlLedger) -> None:
     for n in range(1, 7):
-        ledger.record_decision(make_decision(n, archive=n != 4))
+        ledger.record_decisions([make_decision(n, archive=n != 4)])
     ledger.mark_labelled([f"d{n:06d}" for n in (2, 3, 4, 5)], LATER)
     ledger.mark_archived({"d000003": MessageRef("Archive", 3, 30), "d000005": None}, LATER)
     ledger.mark_closed(["d000006"], "person_touched", LATER)
@@ -131,7 +131,7 @@ def test_unfinished_is_what_lacks_its_label_or_its_archive(ledger: SqlLedger) ->
 
 def test_marks_are_read_back(ledger: SqlLedger) -> None:
     for n in (1, 2):
-        ledger.record_decision(make_decision(n))
+        ledger.record_decisions([make_decision(n)])
     ledger.mark_labelled(["d000001", "d000002"], LATER)
     ledger.mark_archived({"d000001": MessageRef("Archive", 3, 30), "d000002": None}, LATER)
     ledger.mark_recovered(["d000002"], "20261130-090500-bbbbbb", LATER)
@@ -145,7 +145,7 @@ def test_marks_are_read_back(ledger: SqlLedger) -> None:
 
 
 def test_the_first_mark_counts(ledger: SqlLedger) -> None:
-    ledger.record_decision(make_decision(1))
+    ledger.record_decisions([make_decision(1)])
     for at in (LATER, LATER + timedelta(hours=1)):
         ledger.mark_labelled(["d000001", "d000001", "unknown"], at)
         ledger.mark_archived({"d000001": None}, at)
@@ -167,17 +167,17 @@ def test_marking_nothing_is_fine(ledger: SqlLedger) -> None:
 def test_marks_of_thousands_of_decisions_are_one_call(ledger: SqlLedger) -> None:
     ids = [f"d{n:06d}" for n in range(1, 1202)]
     for n in (1, 700, 1201):
-        ledger.record_decision(make_decision(n))
+        ledger.record_decisions([make_decision(n)])
     ledger.mark_labelled(ids, LATER)
     assert all(record.labelled_at == LATER for record in ledger.decisions("20261130-090000-aaaaaa"))
 
 
 def test_an_ancestor_is_the_newest_labelled_decision_of_its_message_id(ledger: SqlLedger) -> None:
     key = "e" * 32
-    ledger.record_decision(make_decision(1, message_id_key=key, label_id="old"))
-    ledger.record_decision(make_decision(2, message_id_key=key, label_id="new"))
-    ledger.record_decision(make_decision(3, message_id_key=key, label_id="never labelled"))
-    ledger.record_decision(make_decision(4, message_id_key=""))
+    ledger.record_decisions([make_decision(1, message_id_key=key, label_id="old")])
+    ledger.record_decisions([make_decision(2, message_id_key=key, label_id="new")])
+    ledger.record_decisions([make_decision(3, message_id_key=key, label_id="never labelled")])
+    ledger.record_decisions([make_decision(4, message_id_key="")])
     ledger.mark_labelled(["d000001", "d000002", "d000004"], LATER)
     found = ledger.latest_decisions("support", [key, key, "d" * 32, ""])
     assert {k: record.label_id for k, record in found.items()} == {key: "new"}
@@ -187,7 +187,7 @@ def test_an_ancestor_is_the_newest_labelled_decision_of_its_message_id(ledger: S
 def test_money_is_summed_from_an_instant_on(ledger: SqlLedger) -> None:
     assert ledger.spent_usd(START) == 0.0
     for n in range(1, 5):
-        ledger.record_decision(make_decision(n, cost_usd=0.25, account=f"a{n}"))
+        ledger.record_decisions([make_decision(n, cost_usd=0.25, account=f"a{n}")])
     assert ledger.spent_usd(START) == pytest.approx(1.0)
     assert ledger.spent_usd(START + timedelta(seconds=3)) == pytest.approx(0.5)
 
@@ -267,6 +267,6 @@ def test_an_account_is_remembered_apart_from_breakers(ledger: SqlLedger) -> None
 def test_a_number_that_is_none_is_refused_whole(ledger: SqlLedger) -> None:
     """Either everything of a decision is recorded or nothing."""
     with pytest.raises(LedgerError):
-        ledger.record_decision(make_decision(1, confidence=math.nan))
+        ledger.record_decisions([make_decision(1, confidence=math.nan)])
     assert ledger.decisions("20261130-090000-aaaaaa") == ()
     assert ledger.verify_chain("support") == []

@@ -70,7 +70,7 @@ def test_an_upgrade_from_any_revision_keeps_every_record(empty_url: str, revisio
     assert run is not None
     assert run.account == "support"
     assert ledger.load_breaker("jev") == {"failures": 2}
-    ledger.record_decision(make_decision(1))
+    ledger.record_decisions([make_decision(1)])
     assert ledger.verify_chain("support") == []
     ledger.close()
 
@@ -104,7 +104,7 @@ def test_a_migration_that_fails_changes_nothing(empty_url: str, monkeypatch: pyt
 def test_a_ledger_file_is_its_owners_alone(tmp_path: Path) -> None:
     path = tmp_path / "deep" / "down" / "ledger.db"
     ledger = open_ledger(f"sqlite:///{path}", HandClock())
-    ledger.record_decision(make_decision(1))
+    ledger.record_decisions([make_decision(1)])
     modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in path.parent.iterdir()}
     ledger.close()
     assert modes["ledger.db"] == 0o600
@@ -171,12 +171,12 @@ def test_a_locked_file_is_a_temporary_failure_and_nothing_is_written(
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     with pytest.raises(LedgerError, match="another process keeps it locked") as caught:
-        ledger.record_decision(make_decision(1))
+        ledger.record_decisions([make_decision(1)])
     assert caught.value.temporary
     other.execute("ROLLBACK")
     other.close()
     assert ledger.decision("d000001") is None
-    ledger.record_decision(make_decision(1))
+    ledger.record_decisions([make_decision(1)])
     assert ledger.verify_chain("support") == []
     ledger.close()
 
@@ -195,7 +195,7 @@ def test_a_full_disk_is_a_temporary_failure_and_nothing_is_half_written(tmp_path
     written = 0
     with pytest.raises(LedgerError, match="disk is full") as caught:  # noqa: PT012 (how many fit is SQLite's business)
         for written in range(1, 1000):
-            ledger.record_decision(make_decision(written, why="x" * 500))
+            ledger.record_decisions([make_decision(written, why="x" * 500)])
     assert caught.value.temporary
     assert len(ledger.decisions("20261130-090000-aaaaaa")) == written - 1
     assert ledger.verify_chain("support") == []

@@ -109,18 +109,18 @@ def test_the_ledger_survives_a_restart_of_postgresql(postgres_server: PostgresSe
     """While it is down a call fails as temporary, afterwards everything goes on over new connections."""
     url = postgres_server.create_database()
     ledger = open_ledger(url, SystemClock())
-    ledger.record_decision(make_decision(1))
+    ledger.record_decisions([make_decision(1)])
     postgres_server.stop()
     try:
         with pytest.raises(LedgerError) as caught:
-            ledger.record_decision(make_decision(2))
+            ledger.record_decisions([make_decision(2)])
         assert caught.value.temporary
         with pytest.raises(LedgerError) as caught:
             ledger.depth()
         assert caught.value.temporary
     finally:
         postgres_server.start()
-    ledger.record_decision(make_decision(2))
+    ledger.record_decisions([make_decision(2)])
     assert ledger.verify_chain("support") == []
     ledger.close()
     postgres_server.drop_database(url)
@@ -132,10 +132,10 @@ def test_a_call_after_an_unnoticed_restart_of_postgresql_just_works(
     monkeypatch.setattr("triage.ledger.engine._IDLE_S", 0.0)
     url = postgres_server.create_database()
     ledger = open_ledger(url, SystemClock())
-    ledger.record_decision(make_decision(1))
+    ledger.record_decisions([make_decision(1)])
     postgres_server.stop()
     postgres_server.start()
-    ledger.record_decision(make_decision(2))
+    ledger.record_decisions([make_decision(2)])
     assert ledger.depth() == 0
     ledger.close()
     postgres_server.drop_database(url)

@@ -45,10 +45,10 @@ def test_runs_come_newest_first(ledger: SqlLedger, three_runs: list[Run]) -> Non
 
 
 def test_a_message_is_found_by_a_prefix_of_its_key(ledger: SqlLedger) -> None:
-    ledger.record_decision(make_decision(1, message_key="ab" + "0" * 30))
+    ledger.record_decisions([make_decision(1, message_key="ab" + "0" * 30)])
     ledger.mark_labelled(["d000001"], START)
-    ledger.record_decision(make_decision(2, message_key="ab" + "0" * 30))
-    ledger.record_decision(make_decision(3, message_key="ac" + "0" * 30))
+    ledger.record_decisions([make_decision(2, message_key="ab" + "0" * 30)])
+    ledger.record_decisions([make_decision(3, message_key="ac" + "0" * 30)])
     assert [record.id for record in ledger.decision_by_key("ab")] == ["d000002", "d000001"]
     assert [record.id for record in ledger.decision_by_key("ac" + "0" * 30)] == ["d000003"]
     assert ledger.decision_by_key("a") == (), "two messages begin so"
@@ -61,7 +61,7 @@ def test_a_period_is_read_in_portions_and_in_order(ledger: SqlLedger, monkeypatc
     monkeypatch.setattr("triage.ledger.records._CHUNK", 3)
     for n in range(1, 11):
         account = "sales" if n == 5 else "support"
-        ledger.record_decision(make_decision(n, account=account, decided_at=START + MINUTE * (n // 4)))
+        ledger.record_decisions([make_decision(n, account=account, decided_at=START + MINUTE * (n // 4))])
     everything = list(ledger.iter_decisions(None, START))
     assert [record.id for record in everything] == [f"d{n:06d}" for n in range(1, 11)]
     assert [r.id for r in ledger.iter_decisions("sales", START)] == ["d000005"]
@@ -86,7 +86,7 @@ def test_runs_of_a_period_are_read_in_portions(bench: Bench, monkeypatch: pytest
 def test_accounts_are_those_that_did_something(bench: Bench) -> None:
     bench.ledger.enqueue("idle", Trigger.MANUAL, START)
     for n, account in enumerate(("b", "a", "b"), 1):
-        bench.ledger.record_decision(make_decision(n, account=account))
+        bench.ledger.record_decisions([make_decision(n, account=account)])
     assert bench.ledger.accounts() == ("a", "b")
 
 
@@ -111,7 +111,7 @@ def test_every_query_of_a_run_is_served_by_an_index(bench: Bench) -> None:
     ledger.holds(run.id, "w")
     ledger.renew(run.id, "w", MINUTE)
     ledger.expire()
-    ledger.record_decision(record)
+    ledger.record_decisions([record])
     ledger.mark_labelled([record.id], START)
     ledger.previewed("support", record.category_set, [record.message_key])
     ledger.unfinished("support")
@@ -154,7 +154,7 @@ def test_the_ledger_knows_since_when_it_remembers(bench: Bench) -> None:
     """Nothing removed for its age: since ever. After that: since the oldest link that is left."""
     ledger = bench.ledger
     for n in (1, 2):
-        ledger.record_decision(make_decision(n))
+        ledger.record_decisions([make_decision(n)])
         bench.clock.advance(timedelta(days=1))
     assert ledger.remembered_since("support") is None
     ledger.enforce_retention(bench.clock.now() - timedelta(days=1, hours=1))

@@ -54,7 +54,7 @@ def write_for_ever(url: str, first: int) -> None:
     ledger = open_ledger(url, SystemClock())
     number = first
     while True:
-        ledger.record_decision(make_decision(number))
+        ledger.record_decisions([make_decision(number)])
         ledger.mark_labelled([f"d{number:06d}"], START)
         ledger.mark_archived({f"d{number:06d}": None}, START)
         number += 1

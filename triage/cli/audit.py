@@ -17,10 +17,8 @@ from triage.config.settings import AccountSettings
 from triage.domain.errors import MailboxError
 from triage.pipeline.corrections import look_for_corrections
 from triage.report.audit import Audit, together
-from triage.report.audit_ledger import NEWEST_LINKS, Scope, audit_ledger
+from triage.report.audit_ledger import Scope, audit_ledger
 from triage.report.audit_mailbox import Looked, judge_mailbox, look
-
-_ALL_LINKS = 2**62
 
 
 def audit_command(config: str | None, account: str | None, *, since: str, whole: bool = False, as_json: bool) -> int:
@@ -56,8 +54,7 @@ def audit_account(app: App, settings: AccountSettings, since: datetime, *, whole
     finally:
         mailbox.close()
     archive = looked.facts.archive or looked.facts.archive_to_create if looked else None
-    links = _ALL_LINKS if whole else NEWEST_LINKS
-    invariants, chain = audit_ledger(ledger, Scope(settings.name, categories, since, archive, links))
+    invariants, chain = audit_ledger(ledger, Scope(settings.name, categories, since, archive, whole))
     audit = Audit(invariants, chain, (f"account {settings.name}: {looked.words}",) if looked else (), unread)
     if looked is None:
         return audit

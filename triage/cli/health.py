@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from triage.checkup import check_up
 from triage.cli import open as parts
-from triage.cli.render import CheckItem, check_report
+from triage.cli.render import check_report
 from triage.cli.theme import make_console
+from triage.report.finding import Finding
 from triage.report.health import AccountHealth
 from triage.report.health_json import health_report, is_healthy
 
@@ -22,10 +23,10 @@ def health_command(config: str | None, *, as_json: bool) -> int:
     return 0 if healthy else 1
 
 
-def _items(health: AccountHealth) -> list[CheckItem]:
+def _items(health: AccountHealth) -> list[Finding]:
     if not health.enabled:
-        return [CheckItem("warn", health.account, "its schedule is switched off (schedule.enabled: false)")]
-    items = [CheckItem("fail", health.account, problem) for problem in health.problems]
+        return [Finding("warn", health.account, "its schedule is switched off (schedule.enabled: false)")]
+    items = [Finding("fail", health.account, problem) for problem in health.problems]
     if not items:
         finished = health.last_finished
         when = (
@@ -36,6 +37,6 @@ def _items(health: AccountHealth) -> list[CheckItem]:
             if health.oldest_unlabelled
             else ("nothing waits")
         )
-        items.append(CheckItem("ok", health.account, f"{when}; {waits}; {health.queue_depth} run(s) queued"))
-    items += [CheckItem("warn", f"model {name}", state) for name, state in health.breakers.items() if state != "closed"]
+        items.append(Finding("ok", health.account, f"{when}; {waits}; {health.queue_depth} run(s) queued"))
+    items += [Finding("warn", f"model {name}", state) for name, state in health.breakers.items() if state != "closed"]
     return items

@@ -263,7 +263,9 @@ def audit(
     config: Config = None,
     account: Account = None,
     since: Since = "7d",
-    whole: Annotated[bool, typer.Option("--whole", help="Verify every record, however many there are.")] = False,
+    whole: Annotated[
+        bool, typer.Option("--whole", help="Recompute the whole chain, whatever was verified before.")
+    ] = False,
     as_json: AsJson = False,
 ) -> int:
     """Prove the six invariants, in the records and in the mailbox. Exit 1 if one is broken."""

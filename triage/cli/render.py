@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Protocol
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.padding import Padding
@@ -19,20 +19,11 @@ from triage.cli.tables import NO_FACES, WIDE, BatchTable, Faces, add_column, fac
 from triage.domain.decision import Outcome
 from triage.domain.record import DecisionRecord, Run, RunState, StepRecord
 from triage.report import words
+from triage.report.finding import Finding
 from triage.report.text import minute as minute
 from triage.report.text import money as money
 
 SHOWN_VIOLATIONS = 5
-
-
-@dataclass(frozen=True, slots=True)
-class CheckItem:
-    """One finding of a check: what was looked at, what was found, and what to do about it."""
-
-    state: Literal["ok", "warn", "fail"]
-    what: str
-    found: str
-    remedy: str = ""
 
 
 def batch_table(
@@ -115,7 +106,7 @@ def audit_table(invariants: Iterable[Invariant]) -> RenderableType:
     return _Audit(tuple(invariants))
 
 
-def check_report(items: Iterable[CheckItem]) -> RenderableType:
+def check_report(items: Iterable[Finding]) -> RenderableType:
     """A list of findings, each with what to do where something is to be done."""
     return _CheckReport(tuple(items))
 
@@ -187,7 +178,7 @@ class _Stayed:
 
 @dataclass(frozen=True, slots=True)
 class _CheckReport:
-    items: tuple[CheckItem, ...]
+    items: tuple[Finding, ...]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         sign = theme.marks(options)

@@ -135,7 +135,7 @@ def _answers(report: Report) -> Sequence[RenderableType]:
         f"{e.provider:<20} {e.count:,} answers; median {e.p50:,} ms, 95% {e.p95:,} ms, 99% {e.p99:,} ms"
         for e in report.latency
     ]
-    models = ", ".join(f"{theme.harmless(m)} ({n:,})" for m, n in report.models.items())
+    models = ", ".join(f"{theme.harmless(s.model)} ({s.answers:,})" for s in report.served)
     return [Text(line) for line in lines] + [Text(f"Models as served: {models or 'none'}", style=theme.CALM)]
 
 

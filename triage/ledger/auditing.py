@@ -12,10 +12,9 @@ from typing import Any
 from sqlalchemy import ColumnElement, Select, and_, distinct, func, or_, select, text
 
 from triage.domain.record import DecisionRecord
-from triage.ledger.chain import Kind
 from triage.ledger.figures import counted
 from triage.ledger.rows import to_decision
-from triage.ledger.schema import DOUBTFUL, HEIRS, UNANSWERED, chains, decisions, events, runs
+from triage.ledger.schema import DOUBTFUL, FINISHED, HEIRS, UNANSWERED, decisions, events, runs
 from triage.ledger.store import Store
 
 _MOST = 1_000  # violations named; more than that nobody reads
@@ -207,12 +206,11 @@ class AuditPart(Store):
                         found.append((decision_id, run_id))
         return tuple(found)
 
-    def finished_twice(self, account: str, links: int) -> tuple[str, ...]:
-        """Runs that the newest `links` of the chain say were closed more than once."""
-        end = select(chains.c.seq).where(chains.c.account == account).scalar_subquery()
+    def finished_twice(self, account: str) -> tuple[str, ...]:
+        """Runs that the chain says were closed more than once."""
         statement = (
             select(events.c.subject)
-            .where(events.c.account == account, events.c.seq > end - links, events.c.kind == Kind.RUN_FINISHED.value)
+            .where(events.c.account == account, FINISHED)
             .group_by(events.c.subject)
             .having(func.count() > 1)
             .limit(_MOST)

@@ -65,10 +65,12 @@ class Link:
     digest: bytes
 
 
+_canonical = json.JSONEncoder(default=datetime.isoformat, ensure_ascii=True, separators=(",", ":")).encode
+
+
 def digest(values: Sequence[Any], salt: bytes = b"") -> bytes:
     """SHA-256 of a row's values in their order."""
-    told = json.dumps(values, default=datetime.isoformat, ensure_ascii=True, separators=(",", ":"))
-    return hashlib.sha256(salt + told.encode()).digest()
+    return hashlib.sha256(salt + _canonical(values).encode()).digest()
 
 
 def link_hash(before: bytes, account: str, seq: int, at: datetime, kind: str, subject: str, content: bytes) -> bytes:

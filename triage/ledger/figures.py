@@ -12,6 +12,7 @@ from sqlalchemy import ColumnElement, Integer, Select, and_, cast, func, not_, o
 
 from triage.ledger.schema import decisions, runs
 from triage.ledger.store import Store
+from triage.ledger.types import UtcDateTime
 
 NOT_COUNTED = ("preview", "superseded", "label_refused")
 """Closed for these reasons, a decision never was, or never became, a message's decision."""
@@ -36,6 +37,18 @@ class Tally:
     output_tokens: int
     cost_usd: float
     links_removed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """A model as a provider of the chain served it: how many answers, the first and the last of the period."""
+
+    position: int
+    provider: str
+    model: str | None
+    answers: int
+    first: datetime
+    last: datetime
 
 
 class FiguresPart(Store):
@@ -120,18 +133,19 @@ class FiguresPart(Store):
             for (text,) in result:
                 yield json.loads(text)
 
-    def models(self, account: str, since: datetime, until: datetime, newest: int = 2_000) -> Mapping[str, int]:
-        """Models as served among the newest decisions."""
-        some = (
-            select(decisions.c.model)
-            .where(in_period(account, since, until), decisions.c.model.is_not(None))
-            .order_by(decisions.c.decided_at.desc())
-            .limit(newest)
-            .subquery()
+    def served(self, account: str, since: datetime, until: datetime) -> tuple[Served, ...]:
+        """Every model that answered, in the order in which each first did."""
+        d = decisions.c
+        names = (d.chain_position, d.provider, d.model)
+        first = func.min(d.decided_at, type_=UtcDateTime)
+        statement = (
+            select(*names, func.count(), first, func.max(d.decided_at, type_=UtcDateTime))
+            .where(in_period(account, since, until), d.provider.is_not(None))
+            .group_by(*names)
+            .order_by(first, d.model)
         )
         with self._reading() as connection:
-            rows = connection.execute(select(some.c.model, func.count()).group_by(some.c.model)).all()
-        return dict(sorted((row[0], row[1]) for row in rows))
+            return tuple(Served(position or 0, *rest) for position, *rest in connection.execute(statement))
 
     def run_states(self, account: str, since: datetime, until: datetime) -> Mapping[tuple[str, str, str], int]:
         """How many runs by (trigger, state, reason); reason "" where there is none, and for coalesced fires."""

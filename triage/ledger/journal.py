@@ -120,10 +120,6 @@ class JournalPart(StatesPart):
                 f"none was recorded: {_refs(records)}"
             ) from error
 
-    def record_decision(self, record: DecisionRecord) -> None:
-        """One decision; see `record_decisions`."""
-        self.record_decisions([record])
-
     def mark_labelled(self, decision_ids: Sequence[str], at: datetime) -> None:
         self._mark(Kind.LABELLED, decision_ids, lambda _id: {"labelled_at": at})
 

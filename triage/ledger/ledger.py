@@ -10,14 +10,14 @@ from triage.ledger.forget import ForgetPart
 from triage.ledger.migrate import upgrade_engine
 from triage.ledger.queue import QueuePart
 from triage.ledger.records import RecordsPart
+from triage.ledger.seals import SealsPart
 from triage.ledger.tool_waits import ToolPart
-from triage.ledger.verify import VerifyPart
 from triage.ledger.web_queries import WebPart
 from triage.ports import Clock
 
 
 class SqlLedger(
-    QueuePart, RecordsPart, CorrectionsPart, ForgetPart, VerifyPart, FiguresPart, AuditPart, ToolPart, WebPart
+    QueuePart, RecordsPart, CorrectionsPart, ForgetPart, SealsPart, FiguresPart, AuditPart, ToolPart, WebPart
 ):
     """`triage.ports.Ledger` and `BreakerStore` on SQLite or PostgreSQL. Thread-safe; open one in each process."""
 

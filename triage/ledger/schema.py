@@ -21,7 +21,7 @@ from sqlalchemy import (
 
 from triage.ledger.types import BigInt, Key, UtcDateTime
 
-REVISION = "0003"
+REVISION = "0004"
 """The newest migration: what this program reads and writes."""
 
 metadata = MetaData(
@@ -183,7 +183,7 @@ for _name, _what in (("doubtful", DOUBTFUL), ("unanswered", UNANSWERED), ("heirs
 _FIGURES = (
     "account", "decided_at", "label_id", "choice", "outcome", "provider", "chain_position", "confidence", "latency_ms",
     "input_tokens", "question_tokens", "output_tokens", "cost_usd", "links_removed", "labelled_at", "archived_at",
-    "recovered_by", "closed_reason", "sender_domain", "run_id", "archived_mailbox",
+    "recovered_by", "closed_reason", "sender_domain", "run_id", "archived_mailbox", "model",
 )  # fmt: skip
 Index("ix_decisions_figures", *(decisions.c[name] for name in _FIGURES))
 
@@ -199,6 +199,8 @@ events = Table(
     Column("hash", LargeBinary(32), nullable=False),
     PrimaryKeyConstraint("account", "seq"),
 )
+FINISHED = text("kind = 'run_finished'")
+Index("ix_events_finished", events.c.account, events.c.subject, sqlite_where=FINISHED, postgresql_where=FINISHED)
 
 chains = Table(
     "chains",
@@ -209,6 +211,17 @@ chains = Table(
     # Retention cuts a chain's oldest links; what is left hangs on this one.
     Column("base_seq", BigInt, nullable=False),
     Column("base_hash", LargeBinary(32), nullable=False),
+)
+
+# What a block of links, and the records they introduce, looked like when they bore each other out (seals.py).
+seals = Table(
+    "seals",
+    metadata,
+    Column("account", Key, nullable=False),
+    Column("block", BigInt, nullable=False),
+    Column("digest", LargeBinary(32), nullable=False),
+    Column("sealed_at", UtcDateTime, nullable=False),
+    PrimaryKeyConstraint("account", "block"),
 )
 
 corrections = Table(

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
-from datetime import timedelta
-from itertools import groupby
+from dataclasses import dataclass, field
+from itertools import groupby, islice
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, func, or_, select
+from sqlalchemy import ColumnElement, Connection, Row, Select, Table, func, select, true
 
 from triage.domain.record import RunState
 from triage.ledger.chain import GENESIS, Kind, digest, link_hash
@@ -19,31 +18,12 @@ from triage.ledger.schema import chains, corrections, decisions, events, runs
 from triage.ledger.store import Store
 
 _BATCH = 2_000
-_SLACK = timedelta(minutes=10)  # a record's own time and its link's are two readings of a clock that may be set
-_Teller = Callable[[Row[Any]], Mapping[str, bytes]]
+_NO_LINK = "recorded without a link in the chain"
 _RUN_KINDS = (Kind.RUN_FINISHED.value,)
 _CORRECTION_KINDS = tuple(kind.value for kind in (Kind.CORRECTED, Kind.CONFIRMED, Kind.UNDOING, Kind.UNDONE))
 _DECISION_KINDS = tuple(
     kind.value for kind in Kind if kind.value not in (*_RUN_KINDS, *_CORRECTION_KINDS) and kind is not Kind.PRUNED
 )  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class Verified:
-    """Links `first` to `last` of a chain whose oldest kept link is `oldest`, and what is wrong with them."""
-
-    first: int
-    last: int
-    oldest: int
-    problems: tuple[str, ...]
-
-    @property
-    def links(self) -> int:
-        return self.last - self.first + 1
-
-    @property
-    def whole(self) -> bool:
-        return self.first == self.oldest
 
 
 class VerifyPart(Store):
@@ -54,41 +34,54 @@ class VerifyPart(Store):
 
         Reads everything once, in one state of the ledger, in bounded memory.
         """
-        found: list[str] = []
-        with self._snapshot() as connection, closing(self._problems(connection, account)) as problems:
-            for problem in problems:
-                found.append(problem)
-                if len(found) == limit:
-                    break
-        return found
+        with self._snapshot() as connection, closing(whole_chain(connection, account)) as problems:
+            return list(islice(problems, limit))
 
-    def verify_newest(self, account: str, links: int, limit: int = 100) -> Verified:
-        """As `verify_chain`, over the newest `links` of the chain and the records they tell of; all if they are few.
 
-        The links before are only counted: none is missing. What was changed in their records is found by
-        `verify_chain`.
-        """
-        found: list[str] = []
-        with self._snapshot() as connection:
-            chain = connection.execute(select(chains).where(chains.c.account == account)).one_or_none()
-            if chain is None or chain.seq - chain.base_seq <= links:
-                problems, first = self._problems(connection, account), (chain.base_seq if chain else 0) + 1
-            else:
-                first = chain.seq - links + 1
-                problems = _newest_problems(connection, account, first, chain.seq - chain.base_seq)
-            with closing(problems):
-                for problem in problems:
-                    found.append(problem)
-                    if len(found) == limit:
-                        break
-        return Verified(first, chain.seq if chain else 0, chain.base_seq + 1 if chain else 1, tuple(found))
+def whole_chain(connection: Connection, account: str) -> Generator[str]:
+    """Every link against the one before it, and every record against its links."""
+    chain = chain_of(connection, account)
+    yield from ends(connection, account, chain)
+    yield from links_hang_together(connection, account, chain, chain.base_seq + 1, chain.seq)
+    for part in PARTS:
+        yield from _subjects(connection, account, part)
 
-    def _problems(self, connection: Connection, account: str) -> Generator[str]:
-        yield from _links(connection, account)
-        yield from _subjects(connection, account, "decision", _DECISION_KINDS, _decision_rows(account), _of_decision)
-        yield from _subjects(connection, account, "run", _RUN_KINDS, _run_rows(account), _of_run)
-        kinds = (*_CORRECTION_KINDS, Kind.FORGOTTEN.value)
-        yield from _subjects(connection, account, "correction", kinds, _correction_rows(account), _of_correction)
+
+def portion(connection: Connection, account: str, chain: Chain, first: int, last: int) -> Generator[str]:
+    """The same for the links from `first` to `last`, and all that they tell of.
+
+    Of a record that began before them, only what is told here or later is compared.
+    """
+    yield from links_hang_together(connection, account, chain, first, last)
+    for part in PARTS:
+        here = (events.c.account == account, events.c.seq.between(first, last), events.c.kind.in_(part.kinds))
+        yield from _subjects(connection, account, part, first, select(events.c.subject).where(*here))
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """Where an account's chain hangs and where it ends, as its own row says."""
+
+    seq: int = 0
+    hash: bytes = GENESIS
+    base_seq: int = 0
+    base_hash: bytes = GENESIS
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One table that links tell of: by which kinds of links, and which of them introduce a record."""
+
+    noun: str
+    table: Table
+    kinds: tuple[str, ...]
+    begins: tuple[str, ...]
+    told: Callable[[Row[Any]], Mapping[str, bytes]]
+    linked: ColumnElement[bool] = field(default_factory=true)
+
+    def rows(self, account: str) -> Select[Any]:
+        """The account's records that must have a link, in the order of their ids."""
+        return select(self.table).where(self.table.c.account == account, self.linked).order_by(self.table.c.id)
 
 
 @contextmanager
@@ -97,58 +90,47 @@ def _stream(connection: Connection, statement: Select[Any]) -> Iterator[Iterator
         yield iter(result)
 
 
-def _newest_problems(connection: Connection, account: str, first: int, expected: int) -> Generator[str]:
-    """As `_problems`, from link `first` on; `expected` is how many links there must be in all."""
-    held = connection.execute(select(func.count()).select_from(events).where(events.c.account == account)).scalar_one()
-    if held != expected:
-        yield f"account {account}: {held:,} links are there, {expected:,} should be"
-    yield from _links(connection, account, first)
-    here = (events.c.account == account, events.c.seq >= first)
-    began = connection.execute(select(func.min(events.c.at)).where(*here)).scalar_one()
-    told_of = select(events.c.subject).where(*here)
-    newest = {
-        "decision": (_DECISION_KINDS, _decision_rows(account), decisions.c.id, decisions.c.decided_at, _of_decision),
-        "run": (_RUN_KINDS, _run_rows(account), runs.c.id, runs.c.finished_at, _of_run),
-        "correction": (
-            (*_CORRECTION_KINDS, Kind.FORGOTTEN.value),
-            _correction_rows(account),
-            corrections.c.id,
-            corrections.c.at,
-            _of_correction,
-        ),
-    }
-    for noun, (kinds, rows, row_id, at, told_by) in newest.items():
-        rows = rows.where(or_(row_id.in_(told_of.where(events.c.kind.in_(kinds))), at > began + _SLACK))
-        yield from _subjects(connection, account, noun, kinds, rows, told_by, first)
+def chain_of(connection: Connection, account: str) -> Chain:
+    row = connection.execute(select(chains).where(chains.c.account == account)).one_or_none()
+    return Chain(row.seq, row.hash, row.base_seq, row.base_hash) if row else Chain()
 
 
-def _links(connection: Connection, account: str, first: int = 0) -> Iterator[str]:
-    """Every link against the one before it, from the base (or link `first`) to the end that the account's row names."""
-    chain = connection.execute(select(chains).where(chains.c.account == account)).one_or_none()
-    if chain is None:
-        seq, before, end = 0, GENESIS, (0, GENESIS)
-    else:
-        seq, before, end = chain.base_seq, chain.base_hash, (chain.seq, chain.hash)
-    base, pruned = (seq, before), None
-    if first > seq + 1:
+def ends(connection: Connection, account: str, chain: Chain) -> Iterator[str]:
+    """Does the chain begin where retention cut it, or at its first link, and end where it is said to end?"""
+    of_account = select(events.c.seq, events.c.hash, events.c.digest).where(events.c.account == account)
+    newest = of_account.order_by(events.c.seq.desc()).limit(1)
+    last = connection.execute(newest).one_or_none()
+    seq, end = (last.seq, last.hash) if last else (chain.base_seq, chain.base_hash)
+    if seq < chain.seq:
+        yield _missing_links(account, seq + 1, chain.seq)
+    elif (seq, end) != (chain.seq, chain.hash):
+        yield f"account {account}: the chain ends at link {seq}, which is not the end that was recorded"
+    oldest = connection.execute(select(func.min(events.c.seq)).where(events.c.account == account)).scalar_one()
+    if oldest is not None and oldest <= chain.base_seq:
+        yield f"account {account}: link {oldest} lies before the first of the chain ({chain.base_seq + 1})"
+    if chain.base_seq > 0:
+        cut = connection.execute(newest.where(events.c.kind == Kind.PRUNED.value)).one_or_none()
+        if cut is None or cut.digest != base_digest(chain.base_seq, chain.base_hash):
+            yield f"account {account}: links up to {chain.base_seq} were cut off, and not by retention"
+
+
+def links_hang_together(connection: Connection, account: str, chain: Chain, first: int, last: int) -> Generator[str]:
+    """Each link from `first` to `last` against the one before it, and the one after them against the last."""
+    before = chain.base_hash
+    if first > chain.base_seq + 1:
         anchor = select(events.c.hash).where(events.c.account == account, events.c.seq == first - 1)
-        seq, before, base = first - 1, connection.execute(anchor).scalar_one_or_none() or b"", (0, GENESIS)
-    statement = select(events).where(events.c.account == account, events.c.seq > seq).order_by(events.c.seq)
-    with _stream(connection, statement) as links:
+        before = connection.execute(anchor).scalar_one_or_none() or b""
+    statement = select(events).where(events.c.account == account, events.c.seq.between(first, last + 1))
+    seq = first - 1
+    with _stream(connection, statement.order_by(events.c.seq)) as links:
         for link in links:
             if link.seq != seq + 1:
                 yield _missing_links(account, seq + 1, link.seq - 1)
             elif link_hash(before, account, link.seq, link.at, link.kind, link.subject, link.digest) != link.hash:
                 yield f"account {account}: link {link.seq} ({link.kind} {link.subject}) was edited or reordered"
-            if link.kind == Kind.PRUNED:
-                pruned = link.digest
             seq, before = link.seq, link.hash
-    if seq < end[0]:
-        yield _missing_links(account, seq + 1, end[0])
-    elif (seq, before) != end:
-        yield f"account {account}: the chain ends at link {seq}, which is not the end that was recorded"
-    if base[0] > 0 and pruned != base_digest(*base):
-        yield f"account {account}: links up to {base[0]} were cut off, and not by retention"
+    if seq < last < chain.seq:
+        yield _missing_links(account, seq + 1, last)
 
 
 def _missing_links(account: str, first: int, last: int) -> str:
@@ -157,17 +139,12 @@ def _missing_links(account: str, first: int, last: int) -> str:
     return f"account {account}: links {first} to {last} are missing"
 
 
-def _decision_rows(account: str) -> Select[Any]:
-    return select(decisions).where(decisions.c.account == account).order_by(decisions.c.id)
-
-
-def _run_rows(account: str) -> Select[Any]:
-    over = runs.c.state.in_([RunState.DONE.value, RunState.FAILED.value])
-    return select(runs).where(runs.c.account == account, over).order_by(runs.c.id)
-
-
-def _correction_rows(account: str) -> Select[Any]:
-    return select(corrections).where(corrections.c.account == account).order_by(corrections.c.id)
+def unlinked(connection: Connection, account: str, part: Part) -> Iterator[str]:
+    """Records that no link introduces."""
+    begun = select(events.c.subject).where(events.c.account == account, events.c.kind.in_(part.begins))
+    statement = part.rows(account).with_only_columns(part.table.c.id).where(part.table.c.id.not_in(begun))
+    for record_id in connection.execute(statement).scalars():
+        yield f"account {account}, {part.noun} {record_id}: {_NO_LINK}"
 
 
 def _of_correction(row: Row[Any]) -> Mapping[str, bytes]:
@@ -183,34 +160,38 @@ def _of_run(row: Row[Any]) -> Mapping[str, bytes]:
     return {Kind.RUN_FINISHED.value: digest(values_of(row, RUN))}
 
 
+PARTS = (
+    Part("decision", decisions, _DECISION_KINDS, (Kind.DECIDED.value,), _of_decision),
+    Part("run", runs, _RUN_KINDS, _RUN_KINDS, _of_run, runs.c.state.in_([RunState.DONE.value, RunState.FAILED.value])),
+    Part("correction", corrections, (*_CORRECTION_KINDS, Kind.FORGOTTEN.value), _CORRECTION_KINDS, _of_correction),
+)
+
+
 def _subjects(
-    connection: Connection,
-    account: str,
-    noun: str,
-    kinds: tuple[str, ...],
-    rows: Select[Any],
-    told_by: _Teller,
-    first: int = 0,
+    connection: Connection, account: str, part: Part, first: int = 0, only: Select[Any] | None = None
 ) -> Iterator[str]:
     """Rows and links side by side, both in the order of their ids: each must bear the other out.
 
-    With `first`, links before it are not read: of a record that began before, only what is told here is compared.
+    With `first`, links before it are not read, and with `only`, nothing but these records and their links.
     """
-    in_order = (
+    links_of = (
         select(events.c.subject, events.c.kind, events.c.digest)
-        .where(events.c.account == account, events.c.kind.in_(kinds), events.c.seq >= first)
+        .where(events.c.account == account, events.c.kind.in_(part.kinds), events.c.seq >= first)
         .order_by(events.c.subject, events.c.seq)
     )
-    with _stream(connection, in_order) as linked, _stream(connection, rows) as recorded:
+    rows = part.rows(account)
+    if only is not None:
+        links_of, rows = links_of.where(events.c.subject.in_(only)), rows.where(part.table.c.id.in_(only))
+    with _stream(connection, links_of) as linked, _stream(connection, rows) as recorded:
         for subject, links, row in _side_by_side(linked, recorded):
-            name = f"account {account}, {noun} {subject}"
+            name = f"account {account}, {part.noun} {subject}"
             if row is None:
                 if _must_exist(links):
                     yield f"{name}: the record is missing"
             elif not links:
-                yield f"{name}: recorded without a link in the chain"
+                yield f"{name}: {_NO_LINK}"
             else:
-                told = told_by(row)
+                told = part.told(row)
                 if first and Kind.DECIDED in told and Kind.DECIDED not in links:
                     told = {kind: digest for kind, digest in told.items() if kind in links}
                 yield from (f"{name}: {what}" for what in _compare(links, told))

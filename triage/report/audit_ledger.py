@@ -16,8 +16,6 @@ from triage.domain.record import DecisionRecord
 from triage.policy.confidence import confidence
 from triage.report.audit import BATCH_CAP, Chain, Invariant
 
-NEWEST_LINKS = 30_000
-"""So many of the newest links are verified each time; all of them on request."""
 NEWEST_ANSWERS = 5_000
 _STAYS = ("action-required", "conversation", HIJACK_ID)
 _ALLOWS_ANOTHER = frozenset({CorrectionKind.UNLABELLED, *TAKEN_BACK})
@@ -26,11 +24,11 @@ _ROUNDING = 1e-6
 
 class Verified(Protocol):
     @property
-    def first(self) -> int: ...
+    def links(self) -> int: ...
     @property
-    def last(self) -> int: ...
+    def anew(self) -> int: ...
     @property
-    def oldest(self) -> int: ...
+    def pruned(self) -> bool: ...
     @property
     def problems(self) -> tuple[str, ...]: ...
 
@@ -60,20 +58,21 @@ class AuditBook(Protocol):
     def oversized_runs(self, account: str, since: datetime, cap: int) -> Mapping[str, int]: ...
     def overlapping_runs(self, account: str, since: datetime) -> Sequence[Overlap]: ...
     def decided_outside_their_run(self, account: str, since: datetime) -> tuple[tuple[str, str], ...]: ...
-    def finished_twice(self, account: str, links: int) -> tuple[str, ...]: ...
+    def finished_twice(self, account: str) -> tuple[str, ...]: ...
     def corrections_of(self, decision_ids: Sequence[str]) -> tuple[Correction, ...]: ...
-    def verify_newest(self, account: str, links: int) -> Verified: ...
+    def verify(self, account: str, *, whole: bool) -> Verified: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Whose records since when. `archive` is the mailbox that archived mail belongs in, None if it is not known."""
+    """Whose records since when. `archive` is the mailbox that archived mail belongs in, None if it is not known;
+    `whole` verifies every link anew, whatever was verified before."""
 
     account: str
     categories: CategorySet
     since: datetime
     archive: str | None = None
-    links: int = NEWEST_LINKS
+    whole: bool = False
 
     def say(self, what: str) -> str:
         return f"account {self.account}, {what}"
@@ -158,7 +157,7 @@ def _overlapping(book: AuditBook, scope: Scope) -> Iterator[str]:
         yield scope.say(f"run {pair.run_id}: began while {pair.before_id} was not over")
     for decision_id, run_id in book.decided_outside_their_run(scope.account, scope.since):
         yield scope.say(f"run {run_id}: decision {decision_id} was made when the run was not on")
-    for run_id in book.finished_twice(scope.account, scope.links):
+    for run_id in book.finished_twice(scope.account):
         yield scope.say(f"run {run_id}: closed more than once")
 
 
@@ -187,11 +186,12 @@ def _told(d: DecisionRecord) -> Mapping[str, object]:
 
 
 def _chain(book: AuditBook, scope: Scope) -> Chain:
-    found = book.verify_newest(scope.account, scope.links)
+    found = book.verify(scope.account, whole=scope.whole)
     notes: tuple[str, ...] = ()
-    if found.first > found.oldest:
+    if found.anew < found.links:
+        kept = found.links - found.anew
         notes = (
-            f"account {scope.account}: links {found.first:,} to {found.last:,} were verified against their records; "
-            f"those before were counted. `triage audit --whole` verifies all.",
+            f"account {scope.account}: {found.anew:,} links were recomputed; the other {kept:,} are, with their "
+            "records, byte for byte as when they were. `triage audit --whole` recomputes all.",
         )
-    return Chain(max(0, found.last - found.first + 1), found.problems, notes, found.oldest > 1)
+    return Chain(found.links, found.problems, notes, found.pruned)

@@ -3,25 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Literal
 
 from triage.domain.category import Action, CategorySet
 from triage.ports import MailboxFacts
+from triage.report.finding import Finding
 
 KEYWORDS_SAFE = 26
 """Dovecot keeps this many keywords of a maildir in its file names; more are lost when its index is rebuilt."""
 KEYWORDS_CYRUS = 100
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One finding: what was looked at, what was found, and what to do about it."""
-
-    state: Literal["ok", "warn", "fail"]
-    what: str
-    found: str
-    remedy: str = ""
 
 
 def check_facts(facts: MailboxFacts, categories: CategorySet, mode: str) -> Iterator[Finding]:

@@ -14,6 +14,7 @@ from datetime import date, datetime
 from triage.domain.category import NONE_ID, Action, CategorySet
 from triage.domain.correction import BY_A_PERSON, Correction, CorrectionKind
 from triage.domain.record import DecisionRecord
+from triage.report.served import Served
 
 EXPECTED_UNSURE = 0.10
 """About one in ten under the floor is usual; many more means that criteria overlap."""
@@ -159,7 +160,7 @@ class Report:
     corrections: CorrectionFigures
     calibration: tuple[Calibration, ...]
     latency: tuple[Latency, ...]
-    models: Mapping[str, int]
+    served: tuple[Served, ...]
     cost: Cost
     runs: Mapping[tuple[str, str, str], int]
     advice: tuple[str, ...] = ()

@@ -12,6 +12,7 @@ from triage.domain.category import Action, CategorySet
 from triage.domain.correction import Correction, CorrectionKind
 from triage.domain.decision import Outcome
 from triage.domain.record import DecisionRecord
+from triage.report.served import Served, changes
 from triage.report.tuning import (
     EXPECTED_UNSURE,
     MANY_UNSURE,
@@ -68,6 +69,23 @@ class Tally(Protocol):
     def links_removed(self) -> int: ...
 
 
+class ServedBy(Protocol):
+    """A model as served, as `triage.ledger.figures` counts it."""
+
+    @property
+    def position(self) -> int: ...
+    @property
+    def provider(self) -> str: ...
+    @property
+    def model(self) -> str | None: ...
+    @property
+    def answers(self) -> int: ...
+    @property
+    def first(self) -> datetime: ...
+    @property
+    def last(self) -> datetime: ...
+
+
 class Figures(Protocol):
     """What the report asks of the ledger."""
 
@@ -78,7 +96,7 @@ class Figures(Protocol):
     def unsure(
         self, account: str, since: datetime, until: datetime, below: float, limit: int
     ) -> Iterator[Mapping[str, float]]: ...
-    def models(self, account: str, since: datetime, until: datetime) -> Mapping[str, int]: ...
+    def served(self, account: str, since: datetime, until: datetime) -> Sequence[ServedBy]: ...
     def run_states(self, account: str, since: datetime, until: datetime) -> Mapping[tuple[str, str, str], int]: ...
     def correction_counts(self, account: str, since: datetime) -> Mapping[tuple[str, str, str | None], int]: ...
     def reviewed(self, account: str, since: datetime) -> Sequence[tuple[Correction, DecisionRecord]]: ...
@@ -116,7 +134,10 @@ def build(figures: Figures, account: str, categories: CategorySet, since: dateti
             percentiles(provider, counts)
             for provider, counts in sorted(figures.latencies(account, since, until).items())
         ),
-        models=figures.models(account, since, until),
+        served=tuple(
+            Served(s.position, s.provider, s.model or "unnamed", s.answers, s.first, s.last)
+            for s in figures.served(account, since, until)
+        ),
         cost=_cost(tallies, figures.heaviest_senders(account, since, until)),
         runs=figures.run_states(account, since, until),
     )
@@ -222,6 +243,7 @@ def _advice(report: Report) -> Iterator[str]:
             f"{report.below_share:.0%} of the answers are under the floor; about {EXPECTED_UNSURE:.0%} is usual. "
             "Criteria overlap: sharpen the pairs below before you touch the floor."
         )
+    yield from changes(report.served)
     for pair in report.pairs[:3]:
         if pair.count >= 3:
             yield f"{pair.first} and {pair.second} came close {pair.count} times. {pair.advice}"

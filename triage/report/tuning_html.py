@@ -162,13 +162,13 @@ def _calibration(found: Sequence[Calibration]) -> str:
 def _answers(report: Report) -> str:
     rows = [(e.provider, f"{e.count:,}", f"{e.p50:,} ms", f"{e.p95:,} ms", f"{e.p99:,} ms", f"{e.most:,} ms")
             for e in report.latency]  # fmt: skip
-    models = ", ".join(f"{escape(m)} ({n:,})" for m, n in report.models.items())
+    models = ", ".join(f"{escape(s.model)} ({s.answers:,})" for s in report.served)
     runs = ", ".join(
         f"{n:,} {trigger} {state}{' (' + escape(reason) + ')' if reason else ''}"
         for (trigger, state, reason), n in sorted(report.runs.items())
     )
     table = _table(("Provider", "Answers", "Median", "95%", "99%", "Most"), rows)
-    served = _calm(f"Models as served, newest answers: {models}")
+    served = _calm(f"Models as served: {models}")
     return f"<h2>Answers and runs</h2>{table}{served}{_calm(f'Runs: {runs}')}"
 
 

@@ -43,7 +43,7 @@ def report_json(report: Report) -> dict[str, Any]:
         },
         "calibration": [{**asdict(c), "share_right": c.share_right} for c in report.calibration],
         "latency": [asdict(each) for each in report.latency],
-        "models": dict(report.models),
+        "models": [{**asdict(s), "first": stamp(s.first), "last": stamp(s.last)} for s in report.served],
         "cost": {
             **asdict(report.cost),
             "tail": [{"sender_domain": d, "mails": n, "input_tokens": t} for d, n, t in report.cost.tail],

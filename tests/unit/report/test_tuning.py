@@ -11,6 +11,7 @@ from services.ledger import START, make_decision
 from support.office import CATEGORIES
 from triage.domain.correction import Correction, CorrectionKind
 from triage.domain.record import DecisionRecord
+from triage.report.served import Served, changes
 from triage.report.suggest import Suggestion, as_diff, edited, suggest
 from triage.report.tuning import Competition, Report, calibrate, percentiles
 from triage.report.tuning_html import report_html
@@ -190,8 +191,12 @@ class _Sums:
     def unsure(self, *_: object) -> list[dict[str, float]]:
         return [{"receipt": 0.42, "newsletter": 0.40, "conversation": 0.18}] * 4
 
-    def models(self, *_: object) -> dict[str, int]:
-        return {"jev-1.13 <b>": 95}
+    def served(self, *_: object) -> list[Served]:
+        noon = START - timedelta(hours=12)
+        return [
+            Served(0, "systemone", "jev-1.13 <b>", 60, START - timedelta(days=1), noon),
+            Served(0, "systemone", "jev-1.14", 35, noon + timedelta(minutes=5), START),
+        ]
 
     def run_states(self, *_: object) -> dict[tuple[str, str, str], int]:
         return {("schedule", "done", ""): 5, ("schedule", "failed", "cut"): 1}
@@ -201,6 +206,24 @@ class _Sums:
 
     def reviewed(self, *_: object) -> list[tuple[Correction, DecisionRecord]]:
         return [review(sure(1, 0.9), CorrectionKind.RELABELLED, "receipt")]
+
+
+def test_a_model_that_was_changed_behind_its_alias_is_told(report_of_a_day: Report) -> None:
+    told = [line for line in report_of_a_day.advice if "jev-1.14" in line]
+    assert told == [
+        f"systemone answered as jev-1.13 <b> until {START - timedelta(hours=12):%Y-%m-%d %H:%M} UTC, and as jev-1.14 "
+        "since. Compare the shares under the floor before and after; to keep one version, name it in triage.yaml "
+        "(docs/models.md)."
+    ]
+
+
+def test_models_that_take_turns_are_told_and_other_places_of_the_chain_are_not_mixed_in() -> None:
+    first, last = START - timedelta(days=1), START
+    by_turns = [Served(0, "systemone", name, 9, first, last) for name in ("a-1", "a-2")]
+    assert "answers as a-1 and as a-2, by turns" in next(changes(by_turns))
+    assert (
+        list(changes([Served(0, "systemone", "a-1", 9, first, last), Served(1, "systemone", "b", 1, last, last)])) == []
+    )
 
 
 def test_the_report_adds_up(report_of_a_day: Report) -> None:
