@@ -93,3 +93,16 @@ def test_totals_never_fall_and_count_nothing_twice(bench: Bench) -> None:
     later = ledger.totals(clock.now() + HOUR)
     assert later.decisions[SERIES].decisions == 5
     assert later.runs["support", "done", "schedule"] == 2
+
+
+def test_what_was_counted_for_a_day_is_kept_until_retention_takes_the_day(bench: Bench) -> None:
+    ledger, today = bench.ledger, START.date()
+    assert ledger.sums_of_day("support", today) is None
+    for n, day in enumerate((today - 2 * DAY, today - DAY, today)):
+        ledger.keep_sums_of_day("support", day, {"decisions": n})
+    ledger.keep_sums_of_day("support", today, {"decisions": 9})
+    ledger.keep_sums_of_day("sales", today, {"decisions": 3})
+    ledger.enforce_retention(START - DAY)
+    days = [ledger.sums_of_day("support", today - n * DAY) for n in range(3)]
+    assert days == [{"decisions": 9}, {"decisions": 1}, None]
+    assert ledger.sums_of_day("sales", today) == {"decisions": 3}

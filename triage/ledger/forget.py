@@ -11,7 +11,8 @@ from sqlalchemy import ColumnElement, Connection, delete, select, update
 
 from triage.domain.record import RunState
 from triage.ledger.chain import GENESIS, Kind, Link, append, digest
-from triage.ledger.schema import chains, corrections, decisions, events, runs
+from triage.ledger.schema import chains, corrections, decisions, events, runs, states
+from triage.ledger.states import SUMS_OF_DAY
 from triage.ledger.store import Store
 
 _AT_ONCE = 500  # rows a transaction: short enough that no run waits for it
@@ -50,6 +51,8 @@ class ForgetPart(Store):
         with self._reading() as connection:
             accounts = connection.execute(select(chains.c.account).order_by(chains.c.account)).scalars().all()
         total = Forgotten(runs=self._write(lambda connection: _drop_coalesced(connection, before)))
+        counted = delete(states).where(states.c.kind == SUMS_OF_DAY, states.c.key < before.date().isoformat())
+        self._write(lambda connection: connection.execute(counted).rowcount)
         for account in accounts:
             while gone := self._write(lambda connection, a=account: self._prune(connection, a, before)):  # type: ignore[misc]
                 total += gone

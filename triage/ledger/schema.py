@@ -249,7 +249,7 @@ Index("ix_corrections_message_id", corrections.c.account, corrections.c.message_
 states = Table(
     "states",
     metadata,
-    Column("kind", Key, nullable=False),  # breaker | account | learning | meta
+    Column("kind", Key, nullable=False),  # breaker | account | learning | meta | day
     Column("key", Key, nullable=False),
     Column("value", Text, nullable=False),
     Column("updated_at", UtcDateTime, nullable=False),

@@ -13,6 +13,8 @@ from triage.ledger.schema import states
 from triage.ledger.store import Store
 
 _VALUE = select(states.c.value).where(states.c.kind == bindparam("of_kind"), states.c.key == bindparam("of_key"))
+SUMS_OF_DAY = "day"
+"""The kind of what pages counted for a day; its keys begin with the day."""
 
 
 class StatesPart(Store):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import astuple, dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 from sqlalchemy import Integer, case, func, literal, select
@@ -20,7 +20,7 @@ from triage.domain.record import Run, RunState
 from triage.ledger.figures import counted
 from triage.ledger.rows import to_run
 from triage.ledger.schema import decisions, runs
-from triage.ledger.states import StatesPart
+from triage.ledger.states import SUMS_OF_DAY, StatesPart
 
 LATENCY_BOUNDS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 SETTLED = timedelta(hours=1)
@@ -117,6 +117,14 @@ class WebPart(StatesPart):
                 begin = end
             self._save("metrics", "totals", _to_json(folded))
         return folded.plus(self._happened(begin, now)) if begin is not None else folded
+
+    def sums_of_day(self, account: str, day: date) -> Mapping[str, Any] | None:
+        """What was counted for a day (UTC) gone by and kept; None if nothing was."""
+        return self._load(SUMS_OF_DAY, f"{day.isoformat()}/{account}")
+
+    def keep_sums_of_day(self, account: str, day: date, sums: Mapping[str, Any]) -> None:
+        """Keep what was counted for a day, until retention takes the day's records."""
+        self._save(SUMS_OF_DAY, f"{day.isoformat()}/{account}", sums)
 
     def _folded(self) -> Totals:
         value = self._load("metrics", "totals")

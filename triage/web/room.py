@@ -35,14 +35,17 @@ USUAL_PERIOD = 30
 
 
 class Room:
-    """Reads the ledger and the mailboxes for the pages. Safe from any number of threads; never writes."""
+    """Reads the ledger and the mailboxes for the pages. Safe from any number of threads.
+
+    It writes nothing but what it counted, so that the next daemon need not begin anew.
+    """
 
     def __init__(self, app: Callable[[], App]) -> None:
         self._app = app
         clock = app().clock
         self.figures = Kept(clock)
         self._looks = Kept(clock, rest=1.0)
-        self._daily = DailySums(clock, self._count)
+        self._daily = DailySums(clock, self._count, lambda: self.ledger)
 
     @property
     def app(self) -> App:

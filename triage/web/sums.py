@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
 
 from triage.domain.decision import Outcome
 from triage.ledger.figures import Tally
@@ -65,6 +66,22 @@ class Sums:
 
     def category(self, category_id: str) -> CategorySums:
         return self.categories.setdefault(category_id, CategorySums())
+
+
+def to_plain(sums: Sums) -> dict[str, Any]:
+    """The sums as JSON can keep them."""
+    return asdict(sums)
+
+
+def of_plain(value: Mapping[str, Any]) -> Sums | None:
+    """The sums that were kept; None if another version of the program kept others."""
+    try:
+        sums = Sums(**value)
+        sums.categories = {name: CategorySums(**each) for name, each in sums.categories.items()}  # type: ignore[arg-type]
+        sums.providers = {name: (mails, tokens, usd) for name, (mails, tokens, usd) in sums.providers.items()}
+    except TypeError:
+        return None
+    return sums if value.keys() == {f.name for f in fields(Sums)} else None
 
 
 _NUMBERS = tuple(f.name for f in fields(Sums) if f.name not in ("categories", "providers"))
