@@ -14,12 +14,13 @@ from rich.console import Console, RenderableType
 
 from triage.cli import theme
 from triage.cli.jsonview import run_json
-from triage.cli.render import CheckItem, batch_table, check_report, cost_line, inbox_left_table, run_view, runs_table
+from triage.cli.render import batch_table, check_report, cost_line, inbox_left_table, run_view, runs_table
 from triage.cli.tables import Face
 from triage.domain.decision import Outcome
 from triage.domain.mail import MessageRef
 from triage.domain.record import DecisionRecord, Run, RunState, StepRecord, Trigger
 from triage.report import words
+from triage.report.finding import Finding
 
 NOON = datetime(2026, 11, 30, 12, 0, tzinfo=UTC)
 
@@ -123,7 +124,7 @@ EVERYTHING = (
     inbox_left_table(A_BATCH, FACES, ARCHIVING),
     runs_table([a_run(), a_run(state=RunState.FAILED, reason="unreachable")]),
     run_view(a_run(error="the server went away"), [a_step()], A_BATCH, FACES, ARCHIVING),
-    check_report([CheckItem("warn", "MOVE", "not offered " * 20, "Nothing to do. " * 20)]),
+    check_report([Finding("warn", "MOVE", "not offered " * 20, "Nothing to do. " * 20)]),
 )
 
 
@@ -282,7 +283,7 @@ def test_the_cost_counts_inherited_mail_as_free() -> None:
 
 
 def test_a_check_shows_state_finding_and_remedy() -> None:
-    items = [CheckItem("ok", "Login", "works"), CheckItem("fail", "Keywords", "none kept", "Use labels: folder.")]
+    items = [Finding("ok", "Login", "works"), Finding("fail", "Keywords", "none kept", "Use labels: folder.")]
     lines = [line.rstrip() for line in shown(check_report(items), 80).splitlines()]
     assert lines == ["✓  Login     works", "✗  Keywords  none kept", "             Use labels: folder."]
 
