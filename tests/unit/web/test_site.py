@@ -236,7 +236,7 @@ def test_a_ledger_that_cannot_be_read_is_told_and_not_healthy(world: World, monk
     def broken(*_: Any, **__: Any) -> Any:
         raise LedgerError("ledger x.db: disk I/O error", temporary=True)
 
-    for name in ("page_of_runs", "runs", "tallies", "accounts", "depth"):
+    for name in ("_reading", "_snapshot"):
         monkeypatch.setattr(world.app.ledger, name, broken)
     page = get(site, "/runs")
     assert (page.status, b"disk I/O error" in page.body) == (503, True)
