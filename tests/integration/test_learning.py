@@ -17,8 +17,11 @@ import pytest
 
 from services.dovecot import Dovecot, Mail
 from support.command import change, configure, triage
+from support.office import make_run
 from support.premises import wait_until
+from triage.bootstrap import App
 from triage.clock import SystemClock
+from triage.config.load import load
 from triage.domain.record import RunState, Trigger
 from triage.ledger.ledger import open_ledger
 
@@ -204,6 +207,38 @@ def test_a_failure_to_learn_is_told_and_stops_no_run(config: Path, server: Dovec
     code, out, _ = triage(config, "learn", password=server.password)
     assert code == 1
     assert "failed: " in out
+
+
+class MovingClock(SystemClock):
+    """The system's clock, that a test can set ahead."""
+
+    ahead = timedelta(0)
+
+    def now(self) -> datetime:
+        return super().now() + self.ahead
+
+    def monotonic(self) -> float:
+        return super().monotonic() + self.ahead.total_seconds()
+
+
+def test_a_process_that_goes_on_learns_daily(
+    config: Path, server: Dovecot, user: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRIAGE_TEAM_PASSWORD", server.password)
+    clock = MovingClock()
+    app = App(load(config), clock)
+    models = []
+    try:
+        server.append(user, [kiln(n) for n in range(12)])
+        make_run(app)
+        relabel(server, user, dict.fromkeys(server.flags(user), RECEIPT))
+        for n in (40, 41):
+            server.append(user, [kiln(n)])
+            models.append(app.ledger.decisions(make_run(app).id)[0].model or "")
+            clock.ahead += timedelta(hours=25)
+    finally:
+        app.close()
+    assert ["+learned-" in model for model in models] == [False, True]
 
 
 def test_a_service_learns_when_it_starts_again(config: Path, server: Dovecot, user: str) -> None:

@@ -416,3 +416,15 @@ def test_closing_the_chain_closes_its_providers() -> None:
     provider = Scripted(good)
     World(provider).chain.close()
     assert provider.closed
+
+
+def test_a_chain_with_another_provider_shares_the_breakers_and_leaves_the_first_as_it_was() -> None:
+    old, new = Scripted(good), Scripted(good)
+    world = World(old)
+    first = world.chain
+    world.chain = first.with_provider(new)
+    world.decide(mails(2))
+    assert (len(old.asked), len(new.asked)) == (0, 2)
+    world.chain = first
+    world.decide(mails(2))
+    assert (len(old.asked), len(new.asked)) == (2, 2)
