@@ -39,6 +39,7 @@ MAILBOXES = {
     "lists": {"spamassassin"},
     "systems": {"circuit-maintenance", "sisimai-bounces", "bipia", "banorte-email-scraper", "ha-mail-and-packages",
                 "kde-kitinerary", "bitcoin-optech", "juriscraper-nef"},
+    "phishing": {"phishing_pot", "sisimai-bounces", "kde-kitinerary"},
 }  # fmt: skip
 LOAD_CODE = """
 import time, zlib

@@ -54,10 +54,7 @@ def learn_command(config: str | None, account: str | None, *, status: bool, as_j
         chosen = parts.chosen(app, account)
         failed = False
         for settings in chosen if not status else ():
-            study = app.study(settings)
-            if study is not None:
-                look_at(app, settings)
-                failed |= bool(study.learn(app.stop).detail)
+            failed |= not learn_now(app, settings)
         found = [standing(app, settings) for settings in chosen]
     if as_json:
         parts.print_json([standing_json(each) for each in found])
@@ -65,6 +62,19 @@ def learn_command(config: str | None, account: str | None, *, status: bool, as_j
         for each in found:
             show(make_console(), each)
     return 1 if failed else 0
+
+
+def learn_now(app: App, settings: AccountSettings) -> bool:
+    """Look for corrections and learn from them; False if that failed, which is told."""
+    study = app.study(settings)
+    if study is None:
+        return True
+    refused = app.gate.refusal(settings.name)
+    if refused is not None:
+        parts.say(f"account {settings.name}: {refused}")
+        return False
+    look_at(app, settings)
+    return not study.learn(app.stop).detail
 
 
 def standing(app: App, settings: AccountSettings) -> Standing:

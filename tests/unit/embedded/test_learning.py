@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from triage.decide.embedded.features import read
 from triage.decide.embedded.learn import Correction, Held, Teacher, Trial, _judge, fit_residual, most_corrections
-from triage.decide.embedded.learned import MOST_SHIFT, LearnedWeights, moved
+from triage.decide.embedded.learned import MOST_SHIFT, MOST_UP, LearnedWeights, moved
 from triage.decide.embedded.provider import EmbeddedProvider, View
 from triage.domain.category import HIJACK_ID, NONE_ID
 from triage.domain.decision import Question
@@ -153,7 +153,7 @@ def test_the_guard(before: Trial, after: Trial, reason: str) -> None:
 def test_one_mail_moves_only_so_far_by_learning() -> None:
     wild = LearnedWeights({"f": {"spam": 90.0, "conversation": -90.0}}, ARCHIVING)
     half = {"spam": 0.5, "conversation": 0.5}
-    assert wild.shift({"f": 1.0}, half) == moved(half, {"spam": MOST_SHIFT, "conversation": -MOST_SHIFT})
+    assert wild.shift({"f": 1.0}, half) == moved(half, {"spam": MOST_UP, "conversation": -MOST_SHIFT})
 
 
 def test_read_mail_teaches_nothing_by_itself() -> None:

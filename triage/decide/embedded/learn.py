@@ -43,7 +43,7 @@ LARGEST_SHARE = 0.5
 HELD_WEIGHT = 0.25
 EXAMPLE_WEIGHT = 0.5
 SMALLEST_SHIFT = 0.02
-LEAST_TRUST = 0.65
+LEAST_TRUST = 0.6
 """What the shipped weights' logits are multiplied by once there are `ENOUGH` corrections: on kinds of mail they never
 saw they are surer than they are right. With fewer corrections it is nearer to 1."""
 

@@ -11,11 +11,12 @@ from dataclasses import dataclass, field
 from triage.decide.embedded.features import Features
 from triage.domain.category import HIJACK_ID
 
-MOST_SHIFT = 4.0
-"""The most (in logits) that learning may move one option of one mail."""
+MOST_SHIFT = 2.5
+"""The most (in logits) that learning may move an option whose mail stays in the inbox, of one mail."""
 
+MOST_UP = 4.0
 MOST_DOWN = 8.0
-"""The most that an option may fall whose mail leaves the inbox: that way lies no harm."""
+"""The most that an option may rise or fall whose mail leaves the inbox: falling does no harm."""
 
 BUILD_FACTOR = 2.0
 """How much more than to the shipped weights a mail's build says to learning: it is what tells kinds of mail apart
@@ -57,8 +58,8 @@ class LearnedWeights:
         return never_less_hijack(moved(trusted(probabilities, self.trust), bounded), probabilities)
 
     def _bounded(self, option: str, move: float) -> float:
-        lowest = -MOST_DOWN if option in self.archiving else -MOST_SHIFT
-        return max(lowest, min(MOST_SHIFT, move))
+        lowest, highest = (-MOST_DOWN, MOST_UP) if option in self.archiving else (-MOST_SHIFT, MOST_SHIFT)
+        return max(lowest, min(highest, move))
 
 
 def learnable(features: Features) -> dict[str, float]:
