@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 
 from fakes.table_provider import TableProvider
 from services.dovecot import Dovecot, Mail
+from support.audited import disagreements
+from support.office import CATEGORIES
 from triage.domain.decision import Outcome
 from triage.domain.record import DecisionRecord, RunState
 from triage.ledger.ledger import SqlLedger
@@ -113,6 +115,7 @@ def violations(
     bad += [f"run {r.id} is still {r.state}" for r in runs if finished and r.state is RunState.RUNNING]
     bad += [f"run {r.id} holds {r.counts['selected']}" for r in runs if r.counts.get("selected", 0) > 20]
     bad += ledger.verify_chain(account)
+    bad += disagreements(ledger, account, CATEGORIES)
     return bad
 
 

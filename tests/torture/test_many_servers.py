@@ -19,9 +19,10 @@ import pytest
 from services.dovecot import Dovecot, Mail
 from services.ledger import postgres_or_reason
 from services.postgres import PostgresServer
+from support.audited import disagreements
 from support.fleet import LEASE, MAIL_LOG, Fleet, overlaps, settings_with, writes_of
 from support.form import FULL, Tally
-from support.office import settings_for
+from support.office import CATEGORIES, settings_for
 from triage.clock import SystemClock
 from triage.domain.record import RunState, Trigger
 from triage.ledger.ledger import SqlLedger, open_ledger
@@ -123,6 +124,7 @@ def violations(ledger: SqlLedger, server: Dovecot, users: list[str]) -> list[str
     bad = [f"{user}: {problem}" for user in users for problem in ledger.verify_chain(user)]
     for user in users:
         bad += ledger_violations(ledger, user)
+        bad += disagreements(ledger, user, CATEGORIES)
         places = [*server.flags(user).values(), *server.flags(user, "Archive").values()]
         if len(places) != MAILS or any(flags != {"Triage/newsletter"} for flags in places):
             bad.append(f"{user}: {len(places)} messages of {MAILS}, labels {Counter(map(str, places))}")
