@@ -1,8 +1,9 @@
 """The walk of docs/tuning.md on the demo's mail: runs, a person's corrections, report, suggestion, replays.
 
-    python -m bench.tuning_walk > walk.txt
+    python -m bench.tuning_walk
 
-Everything a person does in it is done as a mail client does it: over IMAP, behind the program's back.
+It prints what the commands say and writes it to docs/tuning-walk.txt, which a test holds the document to. Everything a
+person does in it is done as a mail client does it: over IMAP, behind the program's back.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from triage.demo.mails import Sample, sample_mails
 from triage.demo.server import DemoServer
 from triage.domain.mail import MessageRef
 
+WALK = Path(__file__).resolve().parents[1] / "docs" / "tuning-walk.txt"
 OUTREACH = """\
   - id: outreach
     name: Sales outreach
@@ -61,12 +63,12 @@ def main() -> None:
             name: categories.replace(behind, text + behind, 1)
             for name, text in (("delivery.yaml", DELIVERY), ("outreach.yaml", OUTREACH))
         }
-        say(directory, "report")
-        say(directory, "suggest")
+        said = [say(directory, "report"), say(directory, "suggest")]
         for name, text in edits.items():
             (directory / name).write_text(text, "utf-8")
-            say(directory, "replay", str(directory / name))
-        say(directory, "audit")
+            said.append(say(directory, "replay", str(directory / name)))
+        said.append(say(directory, "audit"))
+    WALK.write_text("\n".join(said), "utf-8")
 
 
 def sort(directory: Path, samples: list[Sample], server: DemoServer) -> None:
@@ -98,8 +100,8 @@ def relabel(client: imaplib.IMAP4, place: MessageRef, before: str, after: str, i
         client.uid("MOVE", str(place.uid), inbox)
 
 
-def say(directory: Path, *arguments: str) -> None:
-    """Run one command and print what it says."""
+def say(directory: Path, *arguments: str) -> str:
+    """Run one command, print what it says, and return it."""
     shown = " ".join(Path(a).name for a in arguments)
     done = subprocess.run(
         [sys.executable, "-m", "triage", *arguments, "--config", str(directory)],
@@ -107,7 +109,10 @@ def say(directory: Path, *arguments: str) -> None:
         text=True,
         check=False,
     )
-    print(f"$ triage {shown}\n{done.stdout}{done.stderr}", flush=True)
+    lines = [f"$ triage {shown}", *(line.rstrip() for line in f"{done.stdout}{done.stderr}".splitlines())]
+    told = "\n".join(lines) + "\n"
+    print(told, flush=True)
+    return told
 
 
 if __name__ == "__main__":

@@ -5,33 +5,39 @@ Every private thing in these runs is a canary: a word that stands nowhere else.
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import json
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from http import HTTPStatus
 from pathlib import Path
-from typing import Any
 
 import pytest
+import structlog
+from rich.console import Console
 
 from fakes.http_stub import Behaviour, HttpStub, Seen, reply
 from fakes.imap_mailboxes import FakeBox, FakeMail
 from fakes.scripted_imap import ALWAYS, Rule, ScriptedImap
 from services.dovecot import PASSWORD, Dovecot, Mail
 from support.office import CATEGORIES, make_run, settings_for
+from support.web_world import patient_get
 from triage import logs
 from triage.bootstrap import App
 from triage.cli.audit import audit_account, audit_json
 from triage.cli.export import export
+from triage.cli.report import show as show_report
 from triage.cli.show import find_run
 from triage.cli.story import story_command
 from triage.cli.undo import run_decisions, undo
 from triage.config.secret import Secret
-from triage.config.settings import DecisionSettings, ProviderSettings, Settings
+from triage.config.settings import DecisionSettings, HttpSettings, ProviderSettings, Settings
 from triage.domain.record import Run
 from triage.report.tuning_build import build
 from triage.report.tuning_html import report_html
 from triage.report.tuning_json import report_json
+from triage.web.site import Site
 
 EVER = datetime(2020, 1, 1, tzinfo=UTC)
 API_KEY = "sk-canarykey-7b1e0f"
@@ -134,9 +140,10 @@ def settings_of(directory: Path, port: int, user: str, url: str) -> Settings:
     provider = ProviderSettings(
         "systemone", base_url=url, model="jev-1", api_key=Secret.of(API_KEY), timeout_s=5.0, retries=0
     )
-    return settings_for(
+    settings = settings_for(
         directory, port, user, PASSWORD, decision=DecisionSettings(chain=(provider,)), addresses=(f"{TO}@desk.example",)
     )
+    return dataclasses.replace(settings, http=HttpSettings(port=0))
 
 
 def told_of(app: App, run: Run, capsys: pytest.CaptureFixture[str]) -> str:
@@ -149,11 +156,24 @@ def told_of(app: App, run: Run, capsys: pytest.CaptureFixture[str]) -> str:
         export(app, name, EVER, form, out)
     report = build(ledger, name, CATEGORIES, EVER, now)
     out.write(json.dumps(report_json(report)) + report_html([report]))
+    show_report(Console(file=out, width=200), report)
     for decision in ledger.decisions(run.id):
         story_command(app, decision.message_key, as_json=True)
     out.write(json.dumps(audit_json(audit_account(app, account, EVER), EVER)))
+    out.write(pages_of(app, run))
     steps, undone = undo(app, account, run_decisions(app, run.id))
     return f"{out.getvalue()}{capsys.readouterr().out}{find_run(app, run.id)}{steps}{undone}"
+
+
+def pages_of(app: App, run: Run) -> str:
+    """Every page of the dashboard about a run, and /metrics."""
+    keys = [decision.message_key for decision in app.ledger.decisions(run.id)]
+    paths = ["/", "/runs", f"/runs/{run.id}", "/categories", "/categories/team/newsletter", "/cost", "/corrections",
+             "/metrics", *(f"/messages/{key}" for key in keys)]  # fmt: skip
+    site = Site(lambda: app, structlog.get_logger(), listens_on="127.0.0.1")
+    answers = [patient_get(site, path) for path in paths]
+    assert [answer.status for answer in answers] == [HTTPStatus.OK] * len(paths)
+    return "".join(answer.body.decode() for answer in answers)
 
 
 def ledger_bytes(directory: Path) -> bytes:
@@ -206,12 +226,10 @@ def test_a_mail_server_that_repeats_private_things_is_not_repeated(
 
 def test_subjects_are_recorded_only_on_request(server: Dovecot, tmp_path: Path) -> None:
     """The counterpart: with record_subjects the subject is there, and still nothing else."""
-    from dataclasses import replace
-
     server.append("subjects", letters(1))
     with HttpStub(answer) as model:
-        settings: Any = replace(settings_of(tmp_path, server.port, "subjects", model.url), record_subjects=True)
-        app = App(settings)
+        settings = settings_of(tmp_path, server.port, "subjects", model.url)
+        app = App(dataclasses.replace(settings, record_subjects=True))
         make_run(app)
         app.close()
     kept = ledger_bytes(tmp_path)

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from scripts import write_commands
+from triage.clock import SystemClock
+from triage.decide.embedded.provider import EmbeddedProvider
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([ROOT / "README.md", *ROOT.glob("docs/**/*.md")])
@@ -22,3 +24,24 @@ def test_every_command_and_option_is_described() -> None:
 def test_every_link_of_a_page_leads_to_a_file(page: Path) -> None:
     targets = re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
     assert [t for t in targets if not (page.parent / t).exists()] == []
+
+
+def test_the_walk_of_the_tuning_document_was_walked_with_the_classifier_that_ships() -> None:
+    """Renew with `python -m bench.tuning_walk`, then read the document again."""
+    text = (ROOT / "docs" / "tuning.md").read_text(encoding="utf-8")
+    section = text[text.index("## A walk") : text.index("## What to change")]
+    walked = (ROOT / "docs" / "tuning-walk.txt").read_text(encoding="utf-8")
+    model = EmbeddedProvider(clock=SystemClock()).model
+    assert model in section
+    assert model in walked
+    edited = (ROOT / "bench" / "tuning_walk.py").read_text(encoding="utf-8")
+    known = {_spaced(line).removeprefix("+") for line in f"{walked}\n{edited}".splitlines()}
+    quoted = [_spaced(line).removeprefix("+") for line in section.splitlines() if line.startswith("    ")]
+    assert [line for line in quoted if not any(line in each for each in known)] == []
+    shares = {f"{share}%" for share in re.findall(r"(\d+\.\d) %", section)}
+    assert shares, "the document names shares"
+    assert [share for share in sorted(shares) if share not in walked] == []
+
+
+def _spaced(line: str) -> str:
+    return " ".join(line.split())

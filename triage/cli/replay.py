@@ -172,12 +172,17 @@ def show(console: Console, replayed: Sequence[Replayed], missing: int) -> None:
     archived = [r for r in answered if r.newly_archived]
     kept = [r for r in answered if r.newly_kept]
     rest = [r for r in answered if r.flips and r not in archived and r not in kept]
+    if not archived:
+        console.print("\nNothing would newly be archived.")
     _section(console, f"Would newly be archived ({len(archived)}): read these first", archived)
     _section(console, f"Would newly stay ({len(kept)})", kept)
     _section(console, f"Would get another label ({len(rest)})", rest)
 
 
 def _section(console: Console, title: str, rows: Sequence[Replayed]) -> None:
+    """What there is, under its heading; nothing of nothing."""
+    if not rows:
+        return
     console.print(Text(f"\n{title}", style=theme.HEAD))
     table = Table.grid(padding=(0, 2))
     for _ in range(4):

@@ -79,7 +79,7 @@ def show(console: Console, report: Report) -> None:
         console.print(_in(Text("Nothing was decided in this time.", style=theme.CALM)))
         return
     console.print(_in(Text(_summary(report))))
-    _section(console, "What to do", [Text(f"- {each}") for each in report.advice] or [Text("Nothing stands out.")])
+    _section(console, "What to do", [_point(each) for each in report.advice] or [Text("Nothing stands out.")])
     _section(console, "Categories", [_categories(report)])
     pairs = [Text(f"{p.count:>5} x  {p.first} / {p.second}{'  (swap)' if p.swaps else ''}") for p in report.pairs]
     _section(console, "Came first and second near 0.4", pairs or [Text("None came close to another.")])
@@ -158,6 +158,13 @@ def _section(console: Console, title: str, lines: Sequence[RenderableType]) -> N
     console.print(Text(f"\n{title}", style=theme.HEAD))
     for line in lines:
         console.print(_in(line))
+
+
+def _point(text: str) -> RenderableType:
+    """A sentence after a dash, its further lines under its first word."""
+    table = Table.grid(padding=(0, 1))
+    table.add_row("-", Text(theme.harmless(text)))
+    return table
 
 
 def _in(what: RenderableType) -> Padding:

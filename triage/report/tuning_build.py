@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import date, datetime
 from typing import Protocol
@@ -29,9 +30,10 @@ from triage.report.tuning import (
     times,
 )
 
-MOST_UNSURE = 50_000
+MOST_UNSURE = 20_000
 """So many of the newest unsure answers are read for competing pairs."""
 _TWENTIETHS = 20
+_SIDE_BY_SIDE = 2
 _ANSWERED = (Outcome.APPLIED.value, Outcome.BELOW_FLOOR.value)
 _FAILED = (Outcome.UNUSABLE_ANSWER.value, Outcome.CHAIN_FAILED.value)
 
@@ -104,20 +106,25 @@ class Figures(Protocol):
 
 def build(figures: Figures, account: str, categories: CategorySet, since: datetime, until: datetime) -> Report:
     """The report of a period (`since` <= decided < `until`). Raises LedgerError."""
-    tallies = figures.tallies(account, since, until)
+    period = (account, since, until)
+    with ThreadPoolExecutor(_SIDE_BY_SIDE) as pool:  # the counting is the database's, outside Python's lock
+        asked_for = pool.submit(figures.tallies, *period)
+        competing = pool.submit(_compete, figures, *period)
+        by_day = pool.submit(figures.days, *period)
+        latencies = pool.submit(figures.latencies, *period)
+        senders = pool.submit(figures.heaviest_senders, *period)
+        served = pool.submit(figures.served, *period)
+    tallies, competition = asked_for.result(), competing.result()
     total = sum(t.count for t in tallies)
     asked = _count(t for t in tallies if t.provider is not None)
     below = _count(t for t in tallies if t.outcome == Outcome.BELOW_FLOOR)
-    competition = Competition()
-    for probabilities in figures.unsure(account, since, until, UNSURE_BELOW, MOST_UNSURE):
-        competition.add(probabilities)
     corrections = _corrections(figures.correction_counts(account, since))
     report = Report(
         account=account,
         since=since,
         until=until,
         decisions=total,
-        days=figures.days(account, since, until),
+        days=by_day.result(),
         archived=_count(t for t in tallies if t.archived),
         asked=asked,
         below_floor=below,
@@ -130,18 +137,21 @@ def build(figures: Figures, account: str, categories: CategorySet, since: dateti
         pairs_read=competition.read,
         corrections=corrections,
         calibration=calibrate(figures.reviewed(account, since)),
-        latency=tuple(
-            percentiles(provider, counts)
-            for provider, counts in sorted(figures.latencies(account, since, until).items())
-        ),
+        latency=tuple(percentiles(provider, counts) for provider, counts in sorted(latencies.result().items())),
         served=tuple(
-            Served(s.position, s.provider, s.model or "unnamed", s.answers, s.first, s.last)
-            for s in figures.served(account, since, until)
+            Served(s.position, s.provider, s.model or "unnamed", s.answers, s.first, s.last) for s in served.result()
         ),
-        cost=_cost(tallies, figures.heaviest_senders(account, since, until)),
+        cost=_cost(tallies, senders.result()),
         runs=figures.run_states(account, since, until),
     )
     return replace(report, advice=tuple(_advice(report)))
+
+
+def _compete(figures: Figures, account: str, since: datetime, until: datetime) -> Competition:
+    competition = Competition()
+    for probabilities in figures.unsure(account, since, until, UNSURE_BELOW, MOST_UNSURE):
+        competition.add(probabilities)
+    return competition
 
 
 def _count(tallies: Iterable[Tally]) -> int:

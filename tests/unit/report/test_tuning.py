@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from datetime import date, timedelta
 from html.parser import HTMLParser
+from io import StringIO
 
 import pytest
+from rich.console import Console
 
 from services.ledger import START, make_decision
 from support.office import CATEGORIES
@@ -243,3 +245,16 @@ def test_many_unsure_answers_and_pairs_are_told(report_of_a_day: Report) -> None
     assert "receipt and newsletter came close 4 times" in advice
     assert "People made receipt of newsletter 3 times" in advice
     assert "moved newsletter back from the archive 2 times" in advice
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_advice_is_told_in_whole_words_under_its_dash(report_of_a_day: Report, width: int) -> None:
+    from triage.cli.report import show
+
+    out = StringIO()
+    show(Console(file=out, width=width), report_of_a_day)
+    said = out.getvalue().splitlines()
+    points = said[said.index("What to do") + 1 : said.index("Categories") - 1]
+    assert all(line.startswith(("  - ", "    ")) and not line.startswith("     ") for line in points)
+    told = " ".join(" ".join(points).replace("- ", "").split())
+    assert all(" ".join(advice.split()) in told for advice in report_of_a_day.advice)
