@@ -228,7 +228,7 @@ def sharpening(first: str, second: str, categories: CategorySet) -> str:
 
 
 def calibrate(reviewed: Iterable[tuple[Correction, DecisionRecord]], every: str = "all") -> tuple[Calibration, ...]:
-    """Reliability over all reviewed answers and per choice, from the latest word on each decision.
+    """Reliability over all reviewed answers, then per choice, the most reviewed first, from the latest word on each.
 
     Right is a choice that a person read and left, or made of it (an answer under the floor may have been right).
     Expected calibration error over ten bins of the highest probability. Inherited decisions carry their ancestor's
@@ -243,7 +243,8 @@ def calibrate(reviewed: Iterable[tuple[Correction, DecisionRecord]], every: str 
         point = (max(record.probabilities.values()), correction.to_label == record.choice)
         groups[every].append(point)
         groups.setdefault(record.choice or "", []).append(point)
-    return tuple(_calibration(label, points) for label, points in groups.items() if points)
+    found = [_calibration(label, points) for label, points in groups.items() if points]
+    return tuple(sorted(found, key=lambda c: (c.label_id != every, -c.reviewed, c.label_id)))
 
 
 def _confirms(correction: Correction, record: DecisionRecord) -> bool:
