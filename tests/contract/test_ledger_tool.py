@@ -37,6 +37,10 @@ def a_run(n: int = 1, **changes: object) -> RunRecord:
     return replace(run, **changes)  # type: ignore[arg-type]
 
 
+def wrong(bench: Bench) -> list[str]:
+    return list(bench.ledger.verify_receipts("team").problems)
+
+
 def a_receipt(n: int, state: str = "pending", **changes: object) -> Receipt:
     receipt = Receipt(
         id=f"rct-{n:08}",
@@ -170,7 +174,7 @@ def test_contested_claims_have_exactly_one_winner_each(bench: Bench) -> None:
     for thread in threads:
         thread.join()
     assert sorted(winners) == sorted(f"k{n}" for n in range(20))
-    assert bench.ledger.verify_receipts("team") == []
+    assert wrong(bench) == []
 
 
 def test_requests_are_counted_and_an_unanswered_one_is_repeated_under_its_number(bench: Bench) -> None:
@@ -190,11 +194,46 @@ def test_a_receipt_reads_back_and_an_edited_one_is_found_out(bench: Bench) -> No
     for receipt in receipts:
         bench.ledger.record(receipt)
     assert bench.ledger.receipts("signup-1") == tuple(reversed(receipts))
-    assert bench.ledger.verify_receipts("team") == []
+    assert wrong(bench) == []
     bench.sql("UPDATE tool_receipts SET state = 'found' WHERE id = 'rct-00000001'")
-    assert bench.ledger.verify_receipts("team") == ["account team, receipt rct-00000001: edited after it was written"]
+    assert wrong(bench) == ["account team, receipt rct-00000001: edited after it was written"]
     bench.sql("DELETE FROM tool_receipts WHERE id = 'rct-00000002'")
-    assert "account team, receipt rct-00000002: the record is missing" in bench.ledger.verify_receipts("team")
+    assert "account team, receipt rct-00000002: the record is missing" in wrong(bench)
+
+
+def test_a_receipt_whose_link_was_taken_too_and_one_put_in_are_found_out(bench: Bench) -> None:
+    for n in range(4):
+        bench.ledger.record(a_receipt(n))
+    bench.sql("DELETE FROM events WHERE subject = 'rct-00000001'")
+    bench.sql("DELETE FROM tool_receipts WHERE id = 'rct-00000001'")
+    bench.sql("UPDATE tool_receipts SET id = 'rct-put-in' WHERE id = 'rct-00000003'")
+    assert wrong(bench) == [
+        "account team, receipts of the mail tool: links 2 to 2 are missing",
+        "account team, receipt rct-00000003: the record is missing",
+        "account team, receipt rct-put-in: recorded without a link in the chain",
+    ]
+
+
+def test_the_oldest_receipts_cut_off_by_hand_are_found_out(bench: Bench) -> None:
+    for n in range(4):
+        bench.ledger.record(a_receipt(n))
+    bench.sql(
+        "UPDATE chains SET base_seq = 1, base_hash = (SELECT hash FROM events WHERE account = 'tool:team' AND seq = 1) "
+        "WHERE account = 'tool:team'"
+    )
+    bench.sql("DELETE FROM tool_receipts WHERE id = 'rct-00000000'")
+    bench.sql("DELETE FROM events WHERE account = 'tool:team' AND seq = 1")
+    assert wrong(bench) == ["account team, receipts of the mail tool: links up to 1 were cut off, and not by retention"]
+
+
+def test_receipts_make_no_account_and_outlive_the_records(bench: Bench) -> None:
+    """The chain they hang on is nobody's mailbox, and retention of records leaves it alone."""
+    for n in range(3):
+        bench.ledger.record(a_receipt(n))
+    assert bench.ledger.accounts() == ()
+    bench.ledger.enforce_retention(START + timedelta(days=1))
+    assert len(bench.ledger.receipts()) == 3
+    assert wrong(bench) == []
 
 
 def test_retention_takes_receipts_and_leaves_a_chain_that_holds(bench: Bench) -> None:
@@ -203,8 +242,28 @@ def test_retention_takes_receipts_and_leaves_a_chain_that_holds(bench: Bench) ->
         bench.ledger.record(a_receipt(n))
     bench.ledger.forget_receipts(START + timedelta(seconds=2))
     assert {r.id for r in bench.ledger.receipts()} <= {"rct-00000002", "rct-00000003", "rct-00009001"}
-    assert bench.ledger.verify_receipts("team") == []
+    assert wrong(bench) == []
     assert bench.ledger.tool_run("signup-1") is not None
+
+
+def test_receipts_are_told_by_account_and_the_last_of_a_run_by_call(bench: Bench) -> None:
+    made = [a_receipt(1, "found"), a_receipt(2, "forbidden"), a_receipt(3, call="status"), a_receipt(4, generation=2)]
+    for receipt in made:
+        bench.ledger.record(receipt)
+    bench.ledger.record(a_receipt(5, account="other", run_id="signup-9"))
+    assert bench.ledger.receipts(account="team", limit=2) == (made[3], made[2])
+    last = bench.ledger.last_receipt
+    assert last("signup-1", 1, ["wait"]) == made[1]
+    assert last("signup-1", 1, ["wait"], but=["forbidden"]) == made[0]
+    assert last("signup-1", 1, ["take"]) is None
+
+
+def test_live_runs_are_counted(bench: Bench) -> None:
+    for n in range(3):
+        opened(bench, n + 1)
+    bench.ledger.end_run("signup-1", 1, "finished", START)
+    assert [bench.ledger.live_runs(START, of) for of in (None, "team", "other")] == [2, 2, 0]
+    assert bench.ledger.live_runs(START + timedelta(minutes=15)) == 0
 
 
 def test_rates_tell_what_goes_wrong(bench: Bench) -> None:

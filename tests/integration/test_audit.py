@@ -15,8 +15,9 @@ from services.dovecot import Dovecot, Mail
 from services.ledger import run_sql
 from support.inbox import TABLE, fill
 from support.office import TestApp, make_run, settings_for
+from support.tool_past import use_tool
 from triage.cli.audit import audit_account, audit_json
-from triage.report.audit import Audit
+from triage.report.audit import RECEIPT_WORDS, Audit
 
 EVER = datetime(2020, 1, 1, tzinfo=UTC)
 
@@ -249,6 +250,28 @@ def test_an_unreachable_mailbox_is_told_and_the_records_are_checked(world: World
     assert audit.holds
     assert "the mailbox was not read" in audit.unread[0]
     assert audit.invariants[0].checked == 10
+
+
+def test_receipts_of_the_mail_tool_are_checked_and_the_records_are_judged_without_them(world: World) -> None:
+    """One edited, one taken away: both are named; labels are still known to be explained by the chain of records."""
+    told = use_tool(world.settings.ledger, datetime.now(UTC))
+    audit = world.audit()
+    assert (audit.holds, audit.receipts.checked) == (True, len(told))
+    edited, missing = (str(result.receipt_id) for result in told[:2])
+    world.sql(f"UPDATE tool_receipts SET state = 'found' WHERE id = '{edited}'")
+    world.sql(f"DELETE FROM tool_receipts WHERE id = '{missing}'")
+    audit = world.audit()
+    assert not audit.holds
+    assert sorted(audit.receipts.violations) == sorted(
+        (
+            f"account team, receipt {edited}: edited after it was written",
+            f"account team, receipt {missing}: the record is missing",
+        )
+    )
+    assert audit.chain.holds
+    assert all(invariant.holds for invariant in audit.invariants)
+    assert audit_json(audit, EVER)["receipts"]["holds"] is False
+    assert [check.words for check in audit.checks if not check.holds] == [RECEIPT_WORDS]
 
 
 def test_what_was_verified_before_is_compared_and_told(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

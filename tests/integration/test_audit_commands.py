@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from services.dovecot import Dovecot, Mail
 from services.ledger import run_sql
+from support.tool_past import use_tool
 from triage.cli.main import run_cli
 
 LIST = "List-Id: Weekly <weekly.sender.example>\r\nList-Unsubscribe: <https://x.example/u>\r\nPrecedence: bulk\r\n"
@@ -58,10 +60,25 @@ def test_audit_says_that_all_holds_and_exits_0(cli: Cli) -> None:
     assert "Everything holds" in out
 
 
+def test_audit_exits_1_and_names_a_receipt_of_the_mail_tool_that_was_edited(cli: Cli, site: Path) -> None:
+    ledger = f"sqlite:///{site / 'triage.db'}"
+    receipt = str(use_tool(ledger, datetime.now(UTC))[0].receipt_id)
+    before = str(run_sql(ledger, f"SELECT reason FROM tool_receipts WHERE id = '{receipt}'")[0][0])
+    run_sql(ledger, f"UPDATE tool_receipts SET reason = 'x' WHERE id = '{receipt}'")
+    code, out = cli("audit", "--json")
+    words = cli("audit")[1]
+    run_sql(ledger, f"UPDATE tool_receipts SET reason = '{before}' WHERE id = '{receipt}'")
+    assert (code, json.loads(out)["holds"]) == (1, False)
+    assert receipt in json.loads(out)["receipts"]["violations"][0]
+    assert "No receipt of the mail tool" in words
+    assert cli("audit")[0] == 0
+
+
 def test_report_writes_its_three_forms(cli: Cli, site: Path) -> None:
     code, out = cli("report", "--json")
     (told,) = json.loads(out)
     assert (code, told["decisions"], told["account"]) == (0, 2, "team")
+    assert told["mail_tool"]["calls"] == sum(told["mail_tool"]["by_state"].values())
     code, out = cli("report")
     assert (code, "2 decisions" in out) == (0, True)
     code, _ = cli("report", "--html", str(site / "report.html"))

@@ -83,7 +83,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, list[s
     key = world.app.ledger.decisions(run.id)[1].message_key
     paths = [
         "/", "/runs", f"/runs/{run.id}", f"/messages/{key}", "/categories", "/categories/team/newsletter", "/cost",
-        "/corrections", "/nothing-here",
+        "/corrections", "/tool", "/tool/signup-1843", "/nothing-here",
     ]  # fmt: skip
     with served(world) as address:
         for path in paths[:-1]:

@@ -15,6 +15,7 @@ import structlog
 from services.ledger import HandClock
 from support.office import settings_for
 from support.premises import wait_until
+from support.tool_past import use_tool
 from triage.bootstrap import App
 from triage.config.secret import Secret
 from triage.config.settings import HttpSettings, ScheduleSettings
@@ -138,6 +139,7 @@ class World:
         self.correct(decisions[3], CorrectionKind.CONFIRMED, "newsletter")
         for number in range(12):
             self.run({"confidence": number / 12, "choice": "receipt", "label_id": "receipt"}, {})
+        use_tool(self.app.settings.ledger, self.clock.now(), reuse_reason=HOSTILE)
         return run
 
     def close(self) -> None:

@@ -36,6 +36,12 @@ _NEXT_BY_REASON: Mapping[str, NextAction] = {
 }
 
 
+def next_action(state: State, reason: str, *, retryable: bool = False) -> NextAction:
+    """The one safe next step after a call that ended so."""
+    action = _NEXT_BY_REASON.get(reason) or _NEXT[state]
+    return NextAction.STOP if action is NextAction.RETRY_LATER and not retryable else action
+
+
 def new_id(prefix: str, letters: int = 12) -> str:
     """A random id that can be read out."""
     return f"{prefix}-" + "".join(secrets.choice(_ALPHABET) for _ in range(letters))
@@ -109,9 +115,7 @@ class Call:
             elapsed_ms = outcome.elapsed_ms
         now, receipt_id = self._clock.now(), new_id("rct")
         retryable = outcome.retryable and outcome.state not in NEVER_RETRYABLE
-        action = outcome.next_action or _NEXT_BY_REASON.get(outcome.reason) or _NEXT[outcome.state]
-        if action is NextAction.RETRY_LATER and not retryable:
-            action = NextAction.STOP
+        action = outcome.next_action or next_action(outcome.state, outcome.reason, retryable=retryable)
         run = self.run
         mailbox = redacted(run.mailbox_id) if run else None
         observed = sum(outcome.counts.values())

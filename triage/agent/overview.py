@@ -5,13 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from triage.agent.answers import next_action
+from triage.agent.gate import ended
 from triage.agent.ports import ToolLedger
+from triage.agent.states import NextAction, State
 from triage.domain.tool import Rates, Receipt, RunRecord
+
+_MOVES = ("open", "find", "wait", "take", "request", "cancel")
+"""Calls that move a run; the others only tell of it."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunLine:
-    """One run as a page shows it. Without its address: a page is seen by more people than its owner."""
+    """One use of a run id as a page shows it. Without its address: a page is seen by more people than its owner.
+
+    `state`, `reason` and `next_action` are those of the last result that the run's caller got.
+    """
 
     id: str
     generation: int
@@ -19,9 +28,10 @@ class RunLine:
     purpose: str
     opened_at: datetime
     expires_at: datetime
-    state: str
+    live: bool
+    state: State
     reason: str
-    next_action: str
+    next_action: NextAction
     attempts: int
     reads: int
     requests: int
@@ -30,7 +40,7 @@ class RunLine:
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """Everything a page of the mail tool shows."""
+    """Everything a page of the mail tool shows. `live` counts all the runs that live, shown or not."""
 
     runs: tuple[RunLine, ...]
     receipts: tuple[Receipt, ...]
@@ -41,23 +51,23 @@ class Overview:
 def overview(
     ledger: ToolLedger, now: datetime, since: datetime, account: str | None = None, limit: int = 50
 ) -> Overview:
-    """Runs and receipts, newest first, and the rates since an instant."""
-    runs = ledger.tool_runs(account, limit=limit)
-    receipts = tuple(r for r in ledger.receipts(limit=limit) if account in (None, r.account))
+    """Runs and receipts, newest first, and the rates since an instant. Raises LedgerError."""
     return Overview(
-        runs=tuple(_line(ledger, run, now) for run in runs),
-        receipts=receipts,
+        runs=tuple(run_line(ledger, run, now) for run in ledger.tool_runs(account, limit=limit)),
+        receipts=ledger.receipts(limit=limit, account=account),
         rates=ledger.tool_rates(since, account),
-        live=sum(run.live(now) for run in runs),
+        live=ledger.live_runs(now, account),
     )
 
 
-def _line(ledger: ToolLedger, run: RunRecord, now: datetime) -> RunLine:
-    told = [r for r in ledger.receipts(run.id, 20) if r.generation == run.generation and r.call not in _ASIDE]
-    last = told[0] if told else None
-    state, reason = (last.state, last.reason) if last else ("pending", "run_opened")
-    if state == "pending" and not run.live(now):
-        state, reason = "expired", run.end_reason or "run_expired"
+def run_line(ledger: ToolLedger, run: RunRecord, now: datetime) -> RunLine:
+    """How one run stands. Raises LedgerError."""
+    last = ledger.last_receipt(run.id, run.generation, _MOVES)
+    state, reason, action = State.PENDING, "run_opened", NextAction.CONTINUE
+    if last is not None:
+        state, reason, action = State(last.state), last.reason, NextAction(last.next_action)
+    if state is State.PENDING and (denial := ended(run, now)):
+        state, reason, action = denial.state, denial.reason, next_action(denial.state, denial.reason)
     return RunLine(
         id=run.id,
         generation=run.generation,
@@ -65,15 +75,12 @@ def _line(ledger: ToolLedger, run: RunRecord, now: datetime) -> RunLine:
         purpose=run.purpose,
         opened_at=run.opened_at,
         expires_at=run.expires_at,
+        live=run.live(now),
         state=state,
         reason=reason,
-        next_action=last.next_action if last else "continue",
+        next_action=action,
         attempts=run.attempts_used,
         reads=run.reads_used,
         requests=run.requests_used,
         reuse_reason=run.reuse_reason,
     )
-
-
-_ASIDE = frozenset({"status", "redeem", "ask"})
-"""Calls that tell of a run and do not move it."""

@@ -86,6 +86,10 @@ class ToolLedger(Protocol):
         """Newest first; with `live_at` only those that live then."""
         ...
 
+    def live_runs(self, at: datetime, account: str | None = None) -> int:
+        """How many live then."""
+        ...
+
     def watched_runs(self, account: str, at: datetime) -> tuple[RunRecord, ...]:
         """Live runs and those whose late mail is still looked for."""
         ...
@@ -145,8 +149,16 @@ class ToolLedger(Protocol):
         ...
 
     def record(self, receipt: Receipt) -> None: ...
-    def receipts(self, run_id: str | None = None, limit: int = 50) -> tuple[Receipt, ...]:
+    def receipts(
+        self, run_id: str | None = None, limit: int = 50, *, account: str | None = None
+    ) -> tuple[Receipt, ...]:
         """Newest first."""
+        ...
+
+    def last_receipt(
+        self, run_id: str, generation: int, calls: Sequence[str], *, but: Sequence[str] = ()
+    ) -> Receipt | None:
+        """The newest of one use of a run by these calls, of no state in `but`."""
         ...
 
     def receipt(self, receipt_id: str) -> Receipt | None: ...

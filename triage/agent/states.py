@@ -53,6 +53,18 @@ class NextAction(StrEnum):
     PERSON = "ask_a_person"
 
 
+TO_DO: Mapping[NextAction, str] = {
+    NextAction.USE: "use what was taken",
+    NextAction.CONTINUE: "go on",
+    NextAction.RETRY_LATER: "try again later, within the limits",
+    NextAction.STOP: "stop; asking again changes nothing",
+    NextAction.NEW_RUN: "open a new run",
+    NextAction.FIX: "mend the request",
+    NextAction.PERSON: "leave it to a person",
+}
+"""Each next step in words for people."""
+
+
 class Kind(StrEnum):
     """What can be taken from an accepted message."""
 

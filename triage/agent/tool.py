@@ -286,10 +286,6 @@ class MailTool:
 
 
 def _last_state(desk: Desk, run: RunRecord) -> str:
-    """How the run's newest look or wait ended."""
-    for receipt in desk.ledger.receipts(run.id, 50):
-        if receipt.generation == run.generation and receipt.call in ("wait", "find"):
-            if receipt.state in (str(State.FORBIDDEN), str(State.INVALID)):
-                continue
-            return receipt.state
-    return ""
+    """How the run's newest look or wait ended, those that were refused left out."""
+    last = desk.ledger.last_receipt(run.id, run.generation, ("wait", "find"), but=(State.FORBIDDEN, State.INVALID))
+    return last.state if last else ""

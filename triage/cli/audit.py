@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -16,7 +17,7 @@ from triage.cli.theme import make_console
 from triage.config.settings import AccountSettings
 from triage.domain.errors import MailboxError
 from triage.pipeline.corrections import look_for_corrections
-from triage.report.audit import Audit, together
+from triage.report.audit import Audit, Chain, together
 from triage.report.audit_ledger import Scope, audit_ledger
 from triage.report.audit_mailbox import Looked, judge_mailbox, look
 
@@ -54,11 +55,11 @@ def audit_account(app: App, settings: AccountSettings, since: datetime, *, whole
     finally:
         mailbox.close()
     archive = looked.facts.archive or looked.facts.archive_to_create if looked else None
-    invariants, chain = audit_ledger(ledger, Scope(settings.name, categories, since, archive, whole))
-    audit = Audit(invariants, chain, (f"account {settings.name}: {looked.words}",) if looked else (), unread)
+    audit = audit_ledger(ledger, Scope(settings.name, categories, since, archive, whole))
     if looked is None:
-        return audit
-    return audit.plus(judge_mailbox(looked, ledger, settings.name, categories, since, chain))
+        return replace(audit, unread=unread)
+    judged = audit.plus(judge_mailbox(looked, ledger, settings.name, categories, since, audit.chain))
+    return replace(judged, looked=(f"account {settings.name}: {looked.words}",))
 
 
 def audit_json(audit: Audit, since: datetime) -> dict[str, Any]:
@@ -78,24 +79,29 @@ def audit_json(audit: Audit, since: datetime) -> dict[str, Any]:
             }
             for i in audit.invariants
         ],
-        "chain": {
-            "words": audit.chain.words,
-            "holds": audit.chain.holds,
-            "checked": audit.chain.checked,
-            "violations": list(audit.chain.violations),
-            "notes": list(audit.chain.notes),
-        },
+        "chain": _chain_json(audit.chain),
+        "receipts": _chain_json(audit.receipts),
         "mailboxes": list(audit.looked),
         "mailboxes_not_read": list(audit.unread),
     }
 
 
+def _chain_json(chain: Chain) -> dict[str, Any]:
+    return {
+        "words": chain.words,
+        "holds": chain.holds,
+        "checked": chain.checked,
+        "violations": list(chain.violations),
+        "notes": list(chain.notes),
+    }
+
+
 def show(console: Console, audit: Audit, since: datetime) -> None:
-    """The audit for a person: the seven lines, what breaks them, and how each was checked."""
+    """The audit for a person: its lines, what breaks them, and how each was checked."""
     verdict = "Everything holds" if audit.holds else "Something does not hold"
     console.print(Text(f"{verdict}, in what was recorded since {render.minute(since)} UTC.", style=theme.HEAD))
-    console.print(render.audit_table((*audit.invariants, audit.chain)))
-    lines = [*audit.looked, *audit.chain.notes, *(note for i in audit.invariants for note in i.notes)]
+    console.print(render.audit_table(audit.checks))
+    lines = [*audit.looked, *(note for check in audit.checks[::-1] for note in check.notes)]
     for line in audit.unread:
         console.print(Padding(Text(theme.harmless(line), style=theme.DOUBT), (0, 0, 0, 2)))
     for line in lines:

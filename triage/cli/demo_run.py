@@ -126,7 +126,7 @@ def _tell(app: App, account: AccountSettings, sorting: _Sorting, audit: Audit, c
     _title(console, f"What stayed in the inbox, and why ({stayed} of {len(decisions)})")
     console.print(render.inbox_left_table(decisions, faces, archiving))
     _title(console, "Audit")
-    console.print(render.audit_table((*audit.invariants, audit.chain)))
+    console.print(render.audit_table(audit.checks))
     console.print()
     console.print(render.cost_line(decisions))
     price = next((entry for entry in PRICES if entry.models == MODEL), None)

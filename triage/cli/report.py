@@ -18,6 +18,7 @@ from triage.config.settings import AccountSettings
 from triage.domain.errors import ConfigError, MailboxError
 from triage.pipeline.corrections import look_for_corrections
 from triage.report.text import minute, money
+from triage.report.tool_rates import tool_words
 from triage.report.tuning import EXPECTED_UNSURE, Report
 from triage.report.tuning_build import build
 from triage.report.tuning_html import report_html
@@ -75,9 +76,15 @@ def write(path: Path, text: str) -> None:
 def show(console: Console, report: Report) -> None:
     """One account's report on a terminal."""
     console.print(Text(f"{report.account}: {minute(report.since)} to {minute(report.until)} UTC", style=theme.HEAD))
-    if not report.decisions:
+    if report.decisions:
+        _decided(console, report)
+    else:
         console.print(_in(Text("Nothing was decided in this time.", style=theme.CALM)))
-        return
+    if report.tool.calls:
+        _section(console, "Mail tool", [Text(tool_words(report.tool))])
+
+
+def _decided(console: Console, report: Report) -> None:
     console.print(_in(Text(_summary(report))))
     _section(console, "What to do", [_point(each) for each in report.advice] or [Text("Nothing stands out.")])
     _section(console, "Categories", [_categories(report)])

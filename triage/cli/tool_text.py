@@ -7,17 +7,8 @@ import json
 from collections.abc import Sequence
 
 from triage.agent.result import Result
+from triage.agent.states import TO_DO
 from triage.domain.tool import Receipt
-
-_DO = {
-    "use_artifact": "use what was taken",
-    "continue": "go on",
-    "retry_after_delay": "try again later, within the limits",
-    "stop": "stop; asking again changes nothing",
-    "open_new_run": "open a new run",
-    "fix_request": "mend the request",
-    "ask_a_person": "leave it to a person",
-}
 
 
 def result_text(result: Result, *, as_json: bool) -> str:
@@ -43,7 +34,7 @@ def result_text(result: Result, *, as_json: bool) -> str:
     if result.wait_id is not None:
         left = f"{result.polls_used} looks, {result.polls_remaining} and {result.remaining_ms / 1000:.0f} s left"
         lines.append(f"  wait      {result.wait_id}, {left}")
-    lines.append(f"  next      {_DO[result.next_action]}")
+    lines.append(f"  next      {TO_DO[result.next_action]}")
     lines.append(f"  receipt   {result.receipt_id}")
     return "\n".join(lines) + "\n"
 

@@ -22,6 +22,9 @@ from triage.ledger.schema import chains, events
 
 GENESIS = bytes(32)
 """The hash that an account's first link hangs on."""
+RECEIPTS = "tool:"
+"""What the name of a chain of receipts begins with; no account's name holds a colon."""
+HOLDS_RECEIPTS = chains.c.account.startswith(RECEIPTS, autoescape=True)
 
 _OF_ACCOUNT = chains.c.account == bindparam("of")
 _END = select(chains.c.seq, chains.c.hash).where(_OF_ACCOUNT).with_for_update()
@@ -54,6 +57,11 @@ class Kind(StrEnum):
     FORGOTTEN = "forgotten"
     PRUNED = "pruned"  # retention cut the chain up to the link that is its subject
     RECEIPT = "receipt"  # a call of the mail tool; in a chain of its own beside the account's
+
+
+def receipts_chain(account: str) -> str:
+    """The chain that an account's receipts hang on, beside its own: they are kept for another time."""
+    return RECEIPTS + account
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from itertools import groupby, takewhile
 from sqlalchemy import ColumnElement, Connection, delete, select, update
 
 from triage.domain.record import RunState
-from triage.ledger.chain import GENESIS, Kind, Link, append, digest
+from triage.ledger.chain import GENESIS, HOLDS_RECEIPTS, Kind, Link, append, digest
 from triage.ledger.schema import chains, corrections, decisions, events, runs, states
 from triage.ledger.states import SUMS_OF_DAY
 from triage.ledger.store import Store
@@ -47,9 +47,12 @@ class ForgetPart(Store):
         return gone
 
     def enforce_retention(self, before: datetime) -> Forgotten:
-        """Remove what was recorded before an instant, and shorten each account's chain by it. Repeatable."""
+        """Remove what was recorded before an instant, and shorten each account's chain by it. Repeatable.
+
+        Receipts of the mail tool are kept for a time of their own; see `forget_receipts`.
+        """
         with self._reading() as connection:
-            accounts = connection.execute(select(chains.c.account).order_by(chains.c.account)).scalars().all()
+            accounts = connection.execute(select(chains.c.account).where(~HOLDS_RECEIPTS)).scalars().all()
         total = Forgotten(runs=self._write(lambda connection: _drop_coalesced(connection, before)))
         counted = delete(states).where(states.c.kind == SUMS_OF_DAY, states.c.key < before.date().isoformat())
         self._write(lambda connection: connection.execute(counted).rowcount)

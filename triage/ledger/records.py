@@ -10,6 +10,7 @@ from typing import Any
 from sqlalchemy import Column, ColumnElement, Select, and_, bindparam, or_, select, tuple_
 
 from triage.domain.record import DecisionRecord, Run, RunState, StepRecord, Trigger
+from triage.ledger.chain import HOLDS_RECEIPTS
 from triage.ledger.journal import JournalPart
 from triage.ledger.rows import to_decision, to_json, to_run, to_step
 from triage.ledger.schema import chains, decisions, events, runs, steps
@@ -176,9 +177,10 @@ class RecordsPart(JournalPart):
             after = (portion[-1].enqueued_at, portion[-1].id)
 
     def accounts(self) -> tuple[str, ...]:
-        """Every account that the ledger holds a record of, sorted."""
+        """Every account that the ledger holds a record of, sorted. Receipts of the mail tool alone do not count."""
+        statement = select(chains.c.account).where(~HOLDS_RECEIPTS).order_by(chains.c.account)
         with self._reading() as connection:
-            return tuple(connection.execute(select(chains.c.account).order_by(chains.c.account)).scalars())
+            return tuple(connection.execute(statement).scalars())
 
 
 def _in_order() -> Any:

@@ -19,6 +19,7 @@ from itertools import islice, pairwise
 from sqlalchemy import Connection, delete, func, select
 
 from triage.domain.errors import LedgerError
+from triage.ledger.chain import receipts_chain
 from triage.ledger.schema import events, seals
 from triage.ledger.verify import (
     PARTS,
@@ -63,6 +64,14 @@ class _Block:
 
 class SealsPart(VerifyPart):
     """Verification that remembers."""
+
+    def verify_receipts(self, account: str, limit: int = 100) -> Verified:
+        """Every receipt of the mail tool, and the chain that they hang on."""
+        name = receipts_chain(account)
+        with self._snapshot() as connection, closing(whole_chain(connection, name)) as problems:
+            chain = chain_of(connection, name)
+            links = chain.seq - chain.base_seq
+            return Verified(links, links, tuple(islice(problems, limit)), chain.base_seq > 0)
 
     def verify(self, account: str, *, whole: bool = False, limit: int = 100) -> Verified:
         """As `verify_chain`, with the seals of former verifications; `whole` breaks them all. Renews them."""

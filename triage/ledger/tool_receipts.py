@@ -1,35 +1,28 @@
 """Receipts: one for every call of the mail tool, chained like every record, and the rates that reports read.
 
-They hang on a chain of their own beside the account's (`tool:NAME`), because they are kept for another time.
+They hang on a chain of their own beside the account's, because they are kept for another time.
 """
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from itertools import islice
 from typing import Any
 
 from sqlalchemy import Connection, delete, func, insert, select, update
 
 from triage.domain.tool import Rates, Receipt
-from triage.ledger.chain import GENESIS, Kind, Link, append, digest, link_hash
+from triage.ledger.chain import HOLDS_RECEIPTS, Kind, Link, append, digest, receipts_chain
 from triage.ledger.forget import base_digest
-from triage.ledger.rows import values_of
 from triage.ledger.schema import chains, events
 from triage.ledger.states import StatesPart
 from triage.ledger.tool_rows import RECEIPT, receipt_values, to_receipt
 from triage.ledger.tool_schema import tool_receipts, tool_runs
 
-_COLUMNS = tuple(tool_receipts.c[name] for name in RECEIPT)
+_NEWEST = select(tool_receipts).order_by(tool_receipts.c.at.desc(), tool_receipts.c.id.desc())
 INCONSISTENT = ("run_not_yours", "unknown_run", "mailbox_of_another_run", "scope_of_another_run", "wait_of_another_run")
 """Reasons that say that a call named one run and meant another."""
-
-
-def chain_name(account: str) -> str:
-    """The chain that an account's receipts hang on; no account's name holds a colon."""
-    return f"tool:{account}"
 
 
 class ToolReceiptsPart(StatesPart):
@@ -38,12 +31,25 @@ class ToolReceiptsPart(StatesPart):
     def record(self, receipt: Receipt) -> None:
         self._write(lambda connection: self._add_receipt(connection, receipt))
 
-    def receipts(self, run_id: str | None = None, limit: int = 50) -> tuple[Receipt, ...]:
-        statement = select(tool_receipts).order_by(tool_receipts.c.at.desc(), tool_receipts.c.id.desc()).limit(limit)
+    def receipts(
+        self, run_id: str | None = None, limit: int = 50, *, account: str | None = None
+    ) -> tuple[Receipt, ...]:
+        statement = _NEWEST.limit(limit)
         if run_id is not None:
             statement = statement.where(tool_receipts.c.run_id == run_id)
+        if account is not None:
+            statement = statement.where(tool_receipts.c.account == account)
         with self._reading() as connection:
             return tuple(to_receipt(row) for row in connection.execute(statement))
+
+    def last_receipt(
+        self, run_id: str, generation: int, calls: Sequence[str], *, but: Sequence[str] = ()
+    ) -> Receipt | None:
+        known = tool_receipts.c
+        told = _NEWEST.where(known.run_id == run_id, known.generation == generation, known.call.in_(calls))
+        with self._reading() as connection:
+            row = connection.execute(told.where(known.state.not_in([*map(str, but)])).limit(1)).one_or_none()
+        return None if row is None else to_receipt(row)
 
     def receipt(self, receipt_id: str) -> Receipt | None:
         with self._reading() as connection:
@@ -70,20 +76,13 @@ class ToolReceiptsPart(StatesPart):
             by_state=by_state,
         )
 
-    def verify_receipts(self, account: str, limit: int = 100) -> list[str]:
-        """What is wrong with an account's receipts, at most `limit` sentences; [] if all are as they were written."""
-        with self._snapshot() as connection:
-            return list(islice(_problems(connection, account), limit))
-
     def forget_receipts(self, before: datetime) -> int:
         """Retention: receipts from before an instant go, with their links and the runs that ended before it."""
 
         def work(connection: Connection) -> int:
             gone = 0
-            accounts = connection.execute(
-                select(chains.c.account).where(chains.c.account.startswith("tool:")).order_by(chains.c.account)
-            ).scalars()
-            for name in list(accounts):
+            names = connection.execute(select(chains.c.account).where(HOLDS_RECEIPTS)).scalars().all()
+            for name in names:
                 gone += self._cut_receipts(connection, name, before)
             connection.execute(delete(tool_runs).where(tool_runs.c.watch_until < before))
             return gone
@@ -114,32 +113,8 @@ class ToolReceiptsPart(StatesPart):
         connection.execute(insert(tool_receipts).values(**values, salt=salt))
         content = [_utc(values[name]) for name in RECEIPT]
         link = Link(Kind.RECEIPT, receipt.id, digest(content, salt))
-        append(connection, self._backend, chain_name(receipt.account), receipt.at, [link])
+        append(connection, self._backend, receipts_chain(receipt.account), receipt.at, [link])
 
 
 def _utc(value: Any) -> Any:
     return value.astimezone(UTC) if isinstance(value, datetime) else value
-
-
-def _problems(connection: Connection, account: str) -> Iterator[str]:
-    """The links one after the other, each with the receipt it tells of; then the receipts that no link tells of."""
-    name = chain_name(account)
-    chain = connection.execute(select(chains).where(chains.c.account == name)).one_or_none()
-    seq, before = (chain.base_seq, chain.base_hash) if chain else (0, GENESIS)
-    rows = {row.id: row for row in connection.execute(select(tool_receipts).where(tool_receipts.c.account == account))}
-    for link in connection.execute(select(events).where(events.c.account == name).order_by(events.c.seq)):
-        if link.seq != seq + 1:
-            yield f"account {account}: links {seq + 1} to {link.seq - 1} of its receipts are missing"
-        elif link_hash(before, name, link.seq, link.at, link.kind, link.subject, link.digest) != link.hash:
-            yield f"account {account}: link {link.seq} of its receipts was edited or reordered"
-        seq, before = link.seq, link.hash
-        if link.kind != Kind.RECEIPT:
-            continue
-        row = rows.pop(link.subject, None)
-        if row is None:
-            yield f"account {account}, receipt {link.subject}: the record is missing"
-        elif digest(values_of(row, _COLUMNS), row.salt) != link.digest:
-            yield f"account {account}, receipt {link.subject}: edited after it was written"
-    if chain and (seq, before) != (chain.seq, chain.hash):
-        yield f"account {account}: the chain of its receipts does not end where it was recorded to"
-    yield from (f"account {account}, receipt {receipt_id}: recorded without a link in the chain" for receipt_id in rows)

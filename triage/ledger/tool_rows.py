@@ -18,7 +18,8 @@ _WAIT = ("id", "run_id", "generation", "account", "attempt", "started_at", "star
          "polls_used",
          "polls_failed", "state", "reason", "cancelled", "receipt_id")  # fmt: skip
 _RECEIPT_JSON = ("counts", "stages", "polls", "candidates")
-RECEIPT = tuple(c.name for c in tool_receipts.c if c.name != "salt")
+RECEIPT_COLUMNS = tuple(c for c in tool_receipts.c if c.name != "salt")
+RECEIPT = tuple(c.name for c in RECEIPT_COLUMNS)
 """The columns of a receipt, in the order of its digest."""
 
 

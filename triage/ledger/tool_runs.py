@@ -32,6 +32,14 @@ _WATCHED = (
 )
 
 
+def _of(account: str | None) -> tuple[ColumnElement[bool], ...]:
+    return () if account is None else (tool_runs.c.account == account,)
+
+
+def _live(at: datetime) -> tuple[ColumnElement[bool], ...]:
+    return tool_runs.c.ended_at.is_(None), tool_runs.c.expires_at > at
+
+
 class ToolRunsPart(ToolReceiptsPart):
     """Runs, requests, tokens and remembered logins of `triage.agent.ports.ToolLedger`."""
 
@@ -72,12 +80,14 @@ class ToolRunsPart(ToolReceiptsPart):
         self, account: str | None = None, *, live_at: datetime | None = None, limit: int = 200
     ) -> tuple[RunRecord, ...]:
         statement = select(tool_runs).order_by(tool_runs.c.opened_at.desc(), tool_runs.c.id).limit(limit)
-        if account is not None:
-            statement = statement.where(tool_runs.c.account == account)
-        if live_at is not None:
-            statement = statement.where(tool_runs.c.ended_at.is_(None), tool_runs.c.expires_at > live_at)
         with self._reading() as connection:
-            return tuple(to_tool_run(row) for row in connection.execute(statement))
+            found = connection.execute(statement.where(*_of(account), *(_live(live_at) if live_at else ())))
+            return tuple(to_tool_run(row) for row in found)
+
+    def live_runs(self, at: datetime, account: str | None = None) -> int:
+        statement = select(func.count()).select_from(tool_runs).where(*_of(account), *_live(at))
+        with self._reading() as connection:
+            return int(connection.execute(statement).scalar_one())
 
     def watched_runs(self, account: str, at: datetime) -> tuple[RunRecord, ...]:
         with self._reading() as connection:

@@ -11,19 +11,21 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Row, Select, Table, func, select, true
 
 from triage.domain.record import RunState
-from triage.ledger.chain import GENESIS, Kind, digest, link_hash
+from triage.ledger.chain import GENESIS, RECEIPTS, Kind, digest, link_hash
 from triage.ledger.forget import base_digest
 from triage.ledger.rows import CONTENT, CORRECTION, RUN, correction_link, state_values, values_of
 from triage.ledger.schema import chains, corrections, decisions, events, runs
 from triage.ledger.store import Store
+from triage.ledger.tool_rows import RECEIPT_COLUMNS
+from triage.ledger.tool_schema import tool_receipts
 
 _BATCH = 2_000
 _NO_LINK = "recorded without a link in the chain"
 _RUN_KINDS = (Kind.RUN_FINISHED.value,)
 _CORRECTION_KINDS = tuple(kind.value for kind in (Kind.CORRECTED, Kind.CONFIRMED, Kind.UNDOING, Kind.UNDONE))
-_DECISION_KINDS = tuple(
-    kind.value for kind in Kind if kind.value not in (*_RUN_KINDS, *_CORRECTION_KINDS) and kind is not Kind.PRUNED
-)  # fmt: skip
+_RECEIPT_KINDS = (Kind.RECEIPT.value,)
+_ELSEWHERE = (*_RUN_KINDS, *_CORRECTION_KINDS, *_RECEIPT_KINDS, Kind.PRUNED.value)
+_DECISION_KINDS = tuple(kind.value for kind in Kind if kind.value not in _ELSEWHERE)
 
 
 class VerifyPart(Store):
@@ -43,7 +45,7 @@ def whole_chain(connection: Connection, account: str) -> Generator[str]:
     chain = chain_of(connection, account)
     yield from ends(connection, account, chain)
     yield from links_hang_together(connection, account, chain, chain.base_seq + 1, chain.seq)
-    for part in PARTS:
+    for part in RECEIPTS_ONLY if account.startswith(RECEIPTS) else PARTS:
         yield from _subjects(connection, account, part)
 
 
@@ -81,7 +83,8 @@ class Part:
 
     def rows(self, account: str) -> Select[Any]:
         """The account's records that must have a link, in the order of their ids."""
-        return select(self.table).where(self.table.c.account == account, self.linked).order_by(self.table.c.id)
+        of = self.table.c.account == account.removeprefix(RECEIPTS)
+        return select(self.table).where(of, self.linked).order_by(self.table.c.id)
 
 
 @contextmanager
@@ -104,14 +107,14 @@ def ends(connection: Connection, account: str, chain: Chain) -> Iterator[str]:
     if seq < chain.seq:
         yield _missing_links(account, seq + 1, chain.seq)
     elif (seq, end) != (chain.seq, chain.hash):
-        yield f"account {account}: the chain ends at link {seq}, which is not the end that was recorded"
+        yield f"{_whose(account)}: the chain ends at link {seq}, which is not the end that was recorded"
     oldest = connection.execute(select(func.min(events.c.seq)).where(events.c.account == account)).scalar_one()
     if oldest is not None and oldest <= chain.base_seq:
-        yield f"account {account}: link {oldest} lies before the first of the chain ({chain.base_seq + 1})"
+        yield f"{_whose(account)}: link {oldest} lies before the first of the chain ({chain.base_seq + 1})"
     if chain.base_seq > 0:
         cut = connection.execute(newest.where(events.c.kind == Kind.PRUNED.value)).one_or_none()
         if cut is None or cut.digest != base_digest(chain.base_seq, chain.base_hash):
-            yield f"account {account}: links up to {chain.base_seq} were cut off, and not by retention"
+            yield f"{_whose(account)}: links up to {chain.base_seq} were cut off, and not by retention"
 
 
 def links_hang_together(connection: Connection, account: str, chain: Chain, first: int, last: int) -> Generator[str]:
@@ -127,7 +130,7 @@ def links_hang_together(connection: Connection, account: str, chain: Chain, firs
             if link.seq != seq + 1:
                 yield _missing_links(account, seq + 1, link.seq - 1)
             elif link_hash(before, account, link.seq, link.at, link.kind, link.subject, link.digest) != link.hash:
-                yield f"account {account}: link {link.seq} ({link.kind} {link.subject}) was edited or reordered"
+                yield f"{_whose(account)}: link {link.seq} ({link.kind} {link.subject}) was edited or reordered"
             seq, before = link.seq, link.hash
     if seq < last < chain.seq:
         yield _missing_links(account, seq + 1, last)
@@ -135,8 +138,13 @@ def links_hang_together(connection: Connection, account: str, chain: Chain, firs
 
 def _missing_links(account: str, first: int, last: int) -> str:
     if last < first:
-        return f"account {account}: link {first - 1} is there twice or was moved"
-    return f"account {account}: links {first} to {last} are missing"
+        return f"{_whose(account)}: link {first - 1} is there twice or was moved"
+    return f"{_whose(account)}: links {first} to {last} are missing"
+
+
+def _whose(chain: str) -> str:
+    account = chain.removeprefix(RECEIPTS)
+    return f"account {account}" if account == chain else f"account {account}, receipts of the mail tool"
 
 
 def unlinked(connection: Connection, account: str, part: Part) -> Iterator[str]:
@@ -156,6 +164,10 @@ def _of_decision(row: Row[Any]) -> Mapping[str, bytes]:
     return {kind.value: digest(values, row.salt) for kind, values in told.items()}
 
 
+def _of_receipt(row: Row[Any]) -> Mapping[str, bytes]:
+    return {Kind.RECEIPT.value: digest(values_of(row, RECEIPT_COLUMNS), row.salt)}
+
+
 def _of_run(row: Row[Any]) -> Mapping[str, bytes]:
     return {Kind.RUN_FINISHED.value: digest(values_of(row, RUN))}
 
@@ -165,6 +177,8 @@ PARTS = (
     Part("run", runs, _RUN_KINDS, _RUN_KINDS, _of_run, runs.c.state.in_([RunState.DONE.value, RunState.FAILED.value])),
     Part("correction", corrections, (*_CORRECTION_KINDS, Kind.FORGOTTEN.value), _CORRECTION_KINDS, _of_correction),
 )
+RECEIPTS_ONLY = (Part("receipt", tool_receipts, _RECEIPT_KINDS, _RECEIPT_KINDS, _of_receipt),)
+"""What a chain of receipts tells of."""
 
 
 def _subjects(
@@ -184,7 +198,7 @@ def _subjects(
         links_of, rows = links_of.where(events.c.subject.in_(only)), rows.where(part.table.c.id.in_(only))
     with _stream(connection, links_of) as linked, _stream(connection, rows) as recorded:
         for subject, links, row in _side_by_side(linked, recorded):
-            name = f"account {account}, {part.noun} {subject}"
+            name = f"account {account.removeprefix(RECEIPTS)}, {part.noun} {subject}"
             if row is None:
                 if _must_exist(links):
                     yield f"{name}: the record is missing"
@@ -219,7 +233,7 @@ def _must_exist(links: Mapping[str, bytes]) -> bool:
     """Runs always; decisions, unless they were forgotten, or retention took them and left the last of their links."""
     if Kind.FORGOTTEN in links:
         return False
-    return Kind.DECIDED in links or any(kind in links for kind in (*_RUN_KINDS, *_CORRECTION_KINDS))
+    return Kind.DECIDED in links or any(kind in links for kind in (*_RUN_KINDS, *_CORRECTION_KINDS, *_RECEIPT_KINDS))
 
 
 def _compare(links: Mapping[str, bytes], told: Mapping[str, bytes]) -> Iterator[str]:
@@ -232,4 +246,4 @@ def _compare(links: Mapping[str, bytes], told: Mapping[str, bytes]) -> Iterator[
         elif kind not in told:
             yield f"does not say {kind}, which the chain does"
         elif links[kind] != told[kind]:
-            yield f"edited after it was {kind}"
+            yield "edited after it was written" if kind in _RECEIPT_KINDS else f"edited after it was {kind}"

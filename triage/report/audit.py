@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 BATCH_CAP = 20
 
@@ -31,6 +31,7 @@ HOW = {
     "confidence follows from them (the newest are recomputed); every inherited one names its ancestor.",
 }
 CHAIN_WORDS = "No record was edited, removed or put in"
+RECEIPT_WORDS = "No receipt of the mail tool was edited, removed or put in"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,26 +84,36 @@ class Chain:
             self.violations + other.violations,
             self.notes + other.notes,
             self.pruned or other.pruned,
+            words=self.words,
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """All that was checked, over one account or several. `unread` says why a mailbox could not be looked into."""
+    """All that was checked, over one account or several: invariants, the chain of records, that of the mail tool's
+    receipts. `unread` says why a mailbox could not be looked into."""
 
     invariants: tuple[Invariant, ...] = field(default_factory=lambda: tuple(Invariant(i) for i in WORDS))
     chain: Chain = field(default_factory=Chain)
+    receipts: Chain = field(default_factory=lambda: Chain(words=RECEIPT_WORDS))
     looked: tuple[str, ...] = ()
     unread: tuple[str, ...] = ()
 
     @property
     def holds(self) -> bool:
-        return self.chain.holds and all(i.holds for i in self.invariants)
+        return all(check.holds for check in self.checks)
+
+    @property
+    def checks(self) -> tuple[Invariant | Chain, ...]:
+        """What a person is shown, line by line: the mail tool only where it was used."""
+        used = bool(self.receipts.checked or self.receipts.violations)
+        return (*self.invariants, self.chain, *((self.receipts,) if used else ()))
 
     def __add__(self, other: Audit) -> Audit:
         return Audit(
             tuple(a + b for a, b in zip(self.invariants, other.invariants, strict=True)),
             self.chain + other.chain,
+            self.receipts + other.receipts,
             self.looked + other.looked,
             self.unread + other.unread,
         )
@@ -112,7 +123,7 @@ class Audit:
         more = {i: Invariant(i) for i in WORDS}
         for each in found:
             more[each.id] += each
-        return Audit(tuple(mine + more[mine.id] for mine in self.invariants), self.chain, self.looked, self.unread)
+        return replace(self, invariants=tuple(mine + more[mine.id] for mine in self.invariants))
 
 
 def together(audits: Sequence[Audit]) -> Audit:

@@ -15,7 +15,7 @@ from triage.domain.correction import TAKEN_BACK, Correction, CorrectionKind
 from triage.domain.decision import Outcome
 from triage.domain.record import DecisionRecord
 from triage.policy.confidence import confidence
-from triage.report.audit import BATCH_CAP, Chain, Invariant
+from triage.report.audit import BATCH_CAP, RECEIPT_WORDS, Audit, Chain, Invariant
 
 NEWEST_ANSWERS = 5_000
 _STAYS = ("action-required", "conversation", HIJACK_ID)
@@ -62,6 +62,7 @@ class AuditBook(Protocol):
     def finished_twice(self, account: str) -> tuple[str, ...]: ...
     def corrections_of(self, decision_ids: Sequence[str]) -> tuple[Correction, ...]: ...
     def verify(self, account: str, *, whole: bool) -> Verified: ...
+    def verify_receipts(self, account: str) -> Verified: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +80,16 @@ class Scope:
         return f"account {self.account}, {what}"
 
 
-def audit_ledger(book: AuditBook, scope: Scope) -> tuple[tuple[Invariant, ...], Chain]:
-    """The six invariants and the chain, as far as the records tell. Raises LedgerError."""
+def audit_ledger(book: AuditBook, scope: Scope) -> Audit:
+    """The six invariants and the chains, as far as the records tell. Raises LedgerError."""
     with ThreadPoolExecutor(1, thread_name_prefix="audit") as pool:
         verified = pool.submit(_chain, book, scope)  # as long as all questions together, and outside Python's lock
-        return _invariants(book, scope), verified.result()
+        return Audit(_invariants(book, scope), verified.result(), _receipts(book, scope))
+
+
+def _receipts(book: AuditBook, scope: Scope) -> Chain:
+    found = book.verify_receipts(scope.account)
+    return Chain(found.links, found.problems, pruned=found.pruned, words=RECEIPT_WORDS)
 
 
 def _invariants(book: AuditBook, scope: Scope) -> tuple[Invariant, ...]:

@@ -14,6 +14,7 @@ from datetime import date, datetime
 from triage.domain.category import NONE_ID, Action, CategorySet
 from triage.domain.correction import BY_A_PERSON, Correction, CorrectionKind
 from triage.domain.record import DecisionRecord
+from triage.domain.tool import Rates
 from triage.report.served import Served
 
 EXPECTED_UNSURE = 0.10
@@ -140,7 +141,7 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """One account over one period. Shares are 0..1."""
+    """One account over one period. Shares are 0..1; `tool` is how calls of the mail tool ended."""
 
     account: str
     since: datetime
@@ -163,6 +164,7 @@ class Report:
     served: tuple[Served, ...]
     cost: Cost
     runs: Mapping[tuple[str, str, str], int]
+    tool: Rates
     advice: tuple[str, ...] = ()
 
     @property

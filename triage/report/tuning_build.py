@@ -13,6 +13,7 @@ from triage.domain.category import Action, CategorySet
 from triage.domain.correction import Correction, CorrectionKind
 from triage.domain.decision import Outcome
 from triage.domain.record import DecisionRecord
+from triage.domain.tool import Rates
 from triage.report.served import Served, changes
 from triage.report.tuning import (
     EXPECTED_UNSURE,
@@ -101,6 +102,7 @@ class Figures(Protocol):
     def served(self, account: str, since: datetime, until: datetime) -> Sequence[ServedBy]: ...
     def run_states(self, account: str, since: datetime, until: datetime) -> Mapping[tuple[str, str, str], int]: ...
     def correction_counts(self, account: str, since: datetime) -> Mapping[tuple[str, str, str | None], int]: ...
+    def tool_rates(self, since: datetime, account: str) -> Rates: ...
     def reviewed(self, account: str, since: datetime) -> Sequence[tuple[Correction, DecisionRecord]]: ...
 
 
@@ -143,6 +145,7 @@ def build(figures: Figures, account: str, categories: CategorySet, since: dateti
         ),
         cost=_cost(tallies, senders.result()),
         runs=figures.run_states(account, since, until),
+        tool=figures.tool_rates(since, account),
     )
     return replace(report, advice=tuple(_advice(report)))
 

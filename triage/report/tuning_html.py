@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 
+from triage.domain.tool import Rates
 from triage.report import svg
 from triage.report.text import minute, money
+from triage.report.tool_rates import tool_words
 from triage.report.tuning import EXPECTED_UNSURE, Calibration, Report
 
 STYLE = """
@@ -55,6 +57,7 @@ def _account(report: Report, floors: Sequence[float]) -> str:
             _calibration(report.calibration),
             _answers(report),
             _cost(report),
+            _tool(report.tool),
         )
     )
 
@@ -186,6 +189,13 @@ def _cost(report: Report) -> str:
     tail = f"<h3>Senders that take {c.tail_share:.0%} of all tokens</h3>" if rows else ""
     table = _table(("Sender", "Mails", "Tokens"), rows) if rows else ""
     return f"<h2>Cost</h2><p>{told}</p><p>{saved}</p>{tail}{table}"
+
+
+def _tool(rates: Rates) -> str:
+    if not rates.calls:
+        return ""
+    rows = [(state.replace("_", " "), f"{n:,}", f"{rates.share(n):.1%}") for state, n in sorted(rates.by_state.items())]
+    return f"<h2>Mail tool</h2>{_calm(tool_words(rates))}{_table(('Answer', 'Calls', 'Share'), rows)}"
 
 
 def _calm(text: str) -> str:

@@ -6,6 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from triage.report.text import stamp
+from triage.report.tool_rates import tool_json
 from triage.report.tuning import Report
 
 
@@ -52,5 +53,6 @@ def report_json(report: Report) -> dict[str, Any]:
             {"trigger": trigger, "state": state, "reason": reason or None, "count": n}
             for (trigger, state, reason), n in sorted(report.runs.items())
         ],
+        "mail_tool": tool_json(report.tool),
         "advice": list(report.advice),
     }

@@ -126,7 +126,7 @@ class Room:
         audits = []
         for settings in self.app.settings.accounts:
             scope = Scope(settings.name, settings.categories, since)
-            audits.append(Audit(*audit_ledger(self.ledger, scope)))
+            audits.append(audit_ledger(self.ledger, scope))
         return together(audits)
 
     def _look(self) -> Mapping[str, Look]:

@@ -19,7 +19,7 @@ from triage.web.kept import TooSlow
 from triage.web.messages import JSON, Request, Response, plain
 from triage.web.metrics import Metrics
 from triage.web.page import STATIC_TYPES, NotThere, Page, render, static_file, static_path
-from triage.web.pages import category, corrections, cost, message, overview, run
+from triage.web.pages import category, corrections, cost, message, overview, run, tool
 from triage.web.room import Room
 
 PROBE_PATIENCE_S = 1.0
@@ -41,6 +41,8 @@ ROUTES: tuple[tuple[re.Pattern[str], PageOf], ...] = tuple(
         ("/categories/(?P<account>[^/]+)/(?P<category_id>[^/]+)", category.one_category),
         ("/cost", cost.cost),
         ("/corrections", corrections.corrections),
+        ("/tool", tool.all_runs),
+        ("/tool/(?P<run_id>[^/]+)", tool.one_run),
     )
 )
 """Every page by its path. A new subject is a module in `pages` and a line here."""

@@ -79,6 +79,26 @@ def test_a_run_that_lapsed_is_shown_as_expired(bench: Bench) -> None:
     assert (line.state, line.reason) == ("expired", "run_expired")
 
 
+@pytest.mark.parametrize("reason", ["cancelled", "finished", "trigger_rejected"])
+def test_a_run_that_was_ended_is_shown_as_its_caller_was_told(bench: Bench, reason: str) -> None:
+    run = bench.open()
+    told = bench.tool.cancel({"run_id": run.mailbox_scope, "reason": reason})
+    line = overview(bench.ledger, bench.clock.now(), bench.clock.now(), "team").runs[0]
+    assert (line.state, line.reason, line.next_action, line.live) == (told.state, reason, told.next_action, False)
+
+
+def test_asking_how_a_run_stands_does_not_hide_how_it_stands(bench: Bench) -> None:
+    """However often: the last call that moved the run is found, for the page and for the rule of asking anew."""
+    run = bench.open()
+    timed_out = bench.wait_out(run, deadline_seconds=5)
+    for _ in range(60):
+        bench.tool.status({"run_id": run.mailbox_scope})
+    line = overview(bench.ledger, bench.clock.now(), bench.clock.now(), "team").runs[0]
+    assert (line.state, line.reason) == (timed_out.state, timed_out.reason)
+    asked = bench.tool.request_new({"run_id": run.mailbox_scope, "mailbox_id": run.mailbox_id})
+    assert asked.reason == "request_unanswered"
+
+
 def test_many_runs_share_one_connection(bench: Bench) -> None:
     runs = [bench.open(f"signup-{n}") for n in range(5)]
     before = bench.world.logins

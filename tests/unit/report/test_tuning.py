@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date, timedelta
 from html.parser import HTMLParser
 from io import StringIO
@@ -11,12 +12,15 @@ from rich.console import Console
 
 from services.ledger import START, make_decision
 from support.office import CATEGORIES
+from triage.cli.report import show
 from triage.domain.correction import Correction, CorrectionKind
 from triage.domain.record import DecisionRecord
+from triage.domain.tool import Rates
 from triage.report.served import Served, changes
 from triage.report.suggest import Suggestion, as_diff, edited, suggest
 from triage.report.tuning import Competition, Report, calibrate, percentiles
 from triage.report.tuning_html import report_html
+from triage.report.tuning_json import report_json
 
 
 def review(record: DecisionRecord, kind: CorrectionKind, to: str | None = None) -> tuple[Correction, DecisionRecord]:
@@ -206,6 +210,9 @@ class _Sums:
     def correction_counts(self, *_: object) -> dict[tuple[str, str, str | None], int]:
         return {("relabelled", "newsletter", "receipt"): 3, ("moved_back", "newsletter", None): 2}
 
+    def tool_rates(self, *_: object) -> Rates:
+        return Rates(40, 3, 2, 1, {"forbidden": 3, "timeout": 2, "found": 35})
+
     def reviewed(self, *_: object) -> list[tuple[Correction, DecisionRecord]]:
         return [review(sure(1, 0.9), CorrectionKind.RELABELLED, "receipt")]
 
@@ -237,6 +244,29 @@ def test_the_report_adds_up(report_of_a_day: Report) -> None:
     rows = {c.label_id: (c.count, c.nearly, c.corrected) for c in r.categories}
     assert rows["newsletter"] == (75, 0, 5)
     assert rows["receipt"] == (0, 25, 0)
+
+
+def test_how_calls_of_the_mail_tool_ended_is_told_in_all_three_forms(
+    report_of_a_day: Report, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = "7.5% (3) forbidden, 5.0% (2) timeout, 2.5% (1) naming a run that was not the caller's"
+    assert told.replace("'", "&#x27;") in report_html([report_of_a_day]).replace("'", "&#x27;")
+    as_json = report_json(report_of_a_day)["mail_tool"]
+    assert (as_json["calls"], as_json["forbidden_share"], as_json["timeout_share"]) == (40, 0.075, 0.05)
+    assert as_json["inconsistent_run_share"] == 0.025
+    assert as_json["by_state"] == {"forbidden": 3, "found": 35, "timeout": 2}
+    show(Console(width=200), report_of_a_day)
+    assert told in capsys.readouterr().out
+
+
+def test_the_mail_tool_is_told_where_nothing_was_decided_and_left_out_where_it_was_not_used(
+    report_of_a_day: Report, capsys: pytest.CaptureFixture[str]
+) -> None:
+    show(Console(width=200), replace(report_of_a_day, decisions=0))
+    assert "40 calls" in capsys.readouterr().out
+    unused = replace(report_of_a_day, tool=Rates())
+    show(Console(width=200), unused)
+    assert "Mail tool" not in capsys.readouterr().out + report_html([unused])
 
 
 def test_many_unsure_answers_and_pairs_are_told(report_of_a_day: Report) -> None:

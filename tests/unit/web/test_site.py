@@ -15,8 +15,10 @@ from typing import Any
 import pytest
 
 from support.premises import wait_until
+from support.tool_past import use_tool
 from support.web_world import HOSTILE, World, token
 from support.web_world import patient_get as get
+from triage.agent.states import TO_DO
 from triage.config.settings import HttpSettings
 from triage.domain.errors import ConfigError, LedgerError
 from triage.domain.record import Run
@@ -72,6 +74,7 @@ def paths(world: World, run: Run) -> list[str]:
     return [
         "/", "/runs", f"/runs/{run.id}", f"/messages/{key}", "/categories", "/categories/team/receipt",
         "/categories/team/unclassified", "/cost", "/corrections", "/runs?account=team", "/cost?days=7&account=TEAM",
+        "/tool", "/tool?days=1&account=team", "/tool/signup-1842", "/tool/signup-1843",
     ]  # fmt: skip
 
 
@@ -146,6 +149,47 @@ def test_corrections_are_counted_and_listed(site: Site) -> None:
     assert "another label was put on it newsletter receipt" in words
 
 
+def test_the_mail_tools_page_counts_how_calls_ended_and_names_every_run(site: Site) -> None:
+    words = text_of(get(site, "/tool?days=1"))
+    assert "3 runs live now" in words
+    assert "Calls 11 Found 1 Forbidden 1 9.1% Timeout 1 9.1% Of a foreign run 1 9.1%" in words
+    assert "signup-1842 ✓ found matched use what was taken verify_signup 1 0" in words
+    assert "signup-1844 ? ambiguous several messages leave it to a person" in words
+    assert "signup-1843 use 2 … pending call is over go on" in words
+    assert "find ✗ invalid request request malformed none of the caller's" in words
+
+
+def test_a_run_of_the_mail_tool_tells_what_its_callers_were_told(world: World) -> None:
+    """State, reason, next step, polls and message of every result are on the page; its values are on none."""
+    told = use_tool(world.app.settings.ledger, world.clock.now())
+    for run_id in ("signup-1842", "signup-1843", "signup-1844"):
+        words = text_of(get(world.site, f"/tool/{run_id}"))
+        mine = [result for result in told if result.run_id == run_id]
+        assert len(mine) >= 2
+        for result in mine:
+            assert str(result.receipt_id) in words
+            assert f"{str(result.state).replace('_', ' ')} {result.reason.replace('_', ' ')}" in words
+            assert f"To do: {TO_DO[result.next_action]}." in words
+            assert result.accepted is None or result.accepted.message_id in words
+            assert all(candidate in words for candidate in result.candidates)
+            assert result.run is None or result.run.address not in words
+            assert result.artifact is None or str(result.artifact.verification_url) not in words
+            assert result.run is None or result.run.mailbox_id not in words
+
+
+def test_a_run_is_shown_with_each_look_and_why_its_id_was_used_again(site: Site) -> None:
+    html = get(site, "/tool/signup-1843").body.decode()
+    words = text_of(get(site, "/tool/signup-1843"))
+    assert "The run id was used before; the reason given: <script>alert" in words
+    assert HOSTILE not in words
+    assert "<script>alert" not in html
+    assert "Of this run's mail: 1 rule mismatch." in words
+    assert "intent detected at 11:5" in words
+    assert "action authorized at" in words
+    assert "looks in this call" in words
+    assert "slot" in words
+
+
 def test_the_overview_tells_the_invariants_and_the_last_day(site: Site) -> None:
     wait_until(lambda: "29 checked" in text_of(get(site, "/")))
     words = text_of(get(site, "/"))
@@ -172,7 +216,7 @@ def test_runs_are_shown_a_page_at_a_time(world: World) -> None:
     "path",
     ["/nothing", "/runs/no-such-run", "/messages/ffffffffffff", "/messages/ab", "/messages?key=%3Cscript%3E",
      "/categories/team/no-such", "/categories/nobody/receipt", "/cost?account=nobody", "/static/triage.css", "//",
-     "/runs/../etc/passwd"],
+     "/runs/../etc/passwd", "/tool/signup-404", "/tool?account=nobody"],
 )  # fmt: skip
 def test_what_is_not_there_is_said_calmly(site: Site, path: str) -> None:
     response = site.answer(Request(path.partition("?")[0], _query(path), {"host": "localhost"}))
@@ -188,7 +232,7 @@ def test_nonsense_in_a_query_gives_the_usual_page(site: Site, path: str) -> None
 
 def test_an_empty_ledger_has_every_page(world: World) -> None:
     site = world.site
-    for path in ("/", "/runs", "/categories", "/categories/team/receipt", "/cost", "/corrections"):
+    for path in ("/", "/runs", "/categories", "/categories/team/receipt", "/cost", "/corrections", "/tool"):
         assert get(site, path).status == 200
 
 

@@ -45,7 +45,7 @@ def overview(room: Room, request: Request) -> Page:
         "cards": cards,
         "looked_at": _when(health),
         "headline": _headline(health),
-        "checks": (*audit.value.invariants, audit.value.chain) if audit else (),
+        "checks": audit.value.checks if audit else (),
         "audited_at": audit.at if audit else None,
         "audited_days": AUDITED.days,
         "breakers": _breakers(health),
