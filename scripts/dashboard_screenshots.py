@@ -1,4 +1,5 @@
-"""Takes the pictures of docs/screenshots: the demo's mail, sorted, a few labels corrected as a person would.
+"""Takes the pictures of docs/screenshots: the demo's mail, sorted, a few labels corrected as a person would, and agents
+that used the mail tool.
 
     python scripts/dashboard_screenshots.py
 
@@ -21,6 +22,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 from services.chromium import Chromium  # noqa: E402
 from support.premises import wait_until  # noqa: E402
+from support.tool_past import use_tool  # noqa: E402
 from triage.bootstrap import App  # noqa: E402
 from triage.cli import demo_run  # noqa: E402
 from triage.clock import SystemClock  # noqa: E402
@@ -56,6 +58,7 @@ def review(directory: Path) -> tuple[str, str]:
     found = [correction(d, app) for d in answered[::2]]
     app.ledger.record_corrections(found)
     app.ledger.note_look(ACCOUNT, app.clock.now())
+    use_tool(app.settings.ledger, app.clock.now(), ACCOUNT, reuse_reason="the form was sent once more")
     shown = max(decisions, key=lambda d: (d.label_id == "unclassified", d.confidence))
     app.close()
     return runs[-1].id, shown.message_key
@@ -81,6 +84,7 @@ def take(address: str, run_id: str, key: str) -> None:
         ("categories", "/categories", DESK, False),
         ("category", f"/categories/{ACCOUNT}/newsletter", DESK, True),
         ("corrections", "/corrections", DESK, False),
+        ("tool", "/tool", DESK, False),
     ]
     OUT.mkdir(exist_ok=True)
     wait_until(lambda: b"It is known who answered" in urlopen(address).read())

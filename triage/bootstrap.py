@@ -211,7 +211,7 @@ class App:
             clock=self.clock,
             log=StructuredRunLog(run),
             corrections=self.ledger,
-            run_mail=self._run_mail(account.name),
+            run_mail=self.run_mail(account.name),
             learner=self.study(account),
         )
         try:
@@ -292,7 +292,8 @@ class App:
         """What a provider's breaker is filed under: another model or address is another provider."""
         return f"{settings.provider} {settings.base_url} {settings.model}".strip()
 
-    def _run_mail(self, account: str) -> RunMail:
+    def run_mail(self, account: str) -> RunMail:
+        """Which mail of an account belongs to runs of the mail tool."""
         from triage.agent.watch import RunWatch
 
         return RunWatch(self.ledger, account, self.clock)

@@ -9,6 +9,7 @@ from triage.bootstrap import App
 from triage.config.settings import AccountSettings
 from triage.decide.breaker import load_state
 from triage.domain.errors import TriageError
+from triage.pipeline.run_mail import oldest_waiting
 from triage.report.health import FIRE_GRACE, AccountHealth, Look, Schedule, judge_health
 from triage.schedule.cron import Cron
 from triage.schedule.timetable import last_fire
@@ -77,7 +78,8 @@ def _look(app: App, settings: AccountSettings) -> Look:
         mailbox = app.mailbox(settings)
         try:
             mailbox.open()
-            oldest = mailbox.oldest_unlabelled(settings.categories.settled_labels, settings.since)
+            labels = settings.categories.settled_labels
+            oldest = oldest_waiting(mailbox, app.run_mail(settings.name), labels, settings.since)
         finally:
             mailbox.close()
     except TriageError as failure:

@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -20,11 +21,13 @@ import pytest
 from fakes.table_provider import TableProvider
 from services.dovecot import Dovecot, Mail
 from support.mail_tool import mail
-from support.office import TestApp, make_run
+from support.office import CATEGORIES, TestApp, make_run
 from support.tool_site import REPOSITORY, Site, wait_request
 from triage.agent import acceptance, identity, looking
 from triage.agent.result import Result, RunView
 from triage.bootstrap import App
+from triage.checkup import check_up
+from triage.config.settings import DecisionSettings, ProviderSettings, ScheduleSettings
 from triage.domain.record import RunState
 
 
@@ -298,12 +301,41 @@ def test_the_daemon_leaves_a_live_runs_mail_alone_and_labels_it_afterwards(serve
     app.close()
 
 
+def test_mail_of_runs_makes_no_account_unhealthy_however_long_it_lies_there(server: Dovecot, tmp_path: Path) -> None:
+    """It waits for nobody to sort it, neither while the run lives nor until the next fire has labelled it."""
+    site = Site(tmp_path, server, "healthy")
+    acting = _acting(site.app().settings)
+    scheduled = replace(acting.accounts[0], schedule=ScheduleSettings(enabled=True))
+    app = TestApp(replace(acting, accounts=(scheduled,)), [])
+    tool = app.tool()
+    run = opened(tool, "signup-1842")
+    hours_ago = datetime.now(UTC) - timedelta(hours=2)
+    for n in range(45):
+        site.deliver(run.address, received=hours_ago, message_id=f"<{n}@acme.example>")
+    assert check_up(app)[0].oldest_unlabelled is None
+    tool.cancel({"run_id": "signup-1842", "reason": "finished"})
+    assert check_up(app)[0].oldest_unlabelled is None
+    server.append("healthy", [Mail("News", "<n@x.example>", received=hours_ago + timedelta(hours=1))])
+    oldest = check_up(app)[0].oldest_unlabelled
+    assert oldest == (hours_ago + timedelta(hours=1)).replace(microsecond=0)
+    assert "a message has waited 60 min" in " ".join(check_up(app)[0].problems)
+    tool.close()
+    app.close()
+
+
+def test_other_mail_is_sorted_behind_any_flood_to_a_runs_address(server: Dovecot, tmp_path: Path) -> None:
+    site = Site(tmp_path, server, "flooded")
+    app = TestApp(_acting(site.app().settings), [TableProvider({}, default=("newsletter", 0.99))])
+    tool = app.tool()
+    run = opened(tool, "signup-1842")
+    flood = [Mail(raw=mail(run.address, message_id=f"<{n}@acme.example>")) for n in range(450)]
+    server.append("flooded", [*flood, Mail("News", "<n@x.example>")])
+    assert make_run(app).counts.get("labelled") == 1
+    tool.close()
+    app.close()
+
+
 def _acting(settings: Any) -> Any:
-    from dataclasses import replace
-
-    from support.office import CATEGORIES
-    from triage.config.settings import DecisionSettings, ProviderSettings
-
     account = replace(settings.accounts[0], categories=CATEGORIES, mode="act")
     decision = DecisionSettings(chain=(ProviderSettings("systemone", model="table-1"),))
     return replace(settings, accounts=(account,), decision=decision)

@@ -13,13 +13,14 @@ from triage.domain.tool import Rates, Receipt, RunRecord
 
 _MOVES = ("open", "find", "wait", "take", "request", "cancel")
 """Calls that move a run; the others only tell of it."""
+_REFUSED = (State.FORBIDDEN, State.INVALID)
 
 
 @dataclass(frozen=True, slots=True)
 class RunLine:
     """One use of a run id as a page shows it. Without its address: a page is seen by more people than its owner.
 
-    `state`, `reason` and `next_action` are those of the last result that the run's caller got.
+    `state`, `reason` and `next_action` are those of the last result that moved the run: one that was refused did not.
     """
 
     id: str
@@ -62,7 +63,7 @@ def overview(
 
 def run_line(ledger: ToolLedger, run: RunRecord, now: datetime) -> RunLine:
     """How one run stands. Raises LedgerError."""
-    last = ledger.last_receipt(run.id, run.generation, _MOVES)
+    last = ledger.last_receipt(run.id, run.generation, _MOVES, but=_REFUSED)
     state, reason, action = State.PENDING, "run_opened", NextAction.CONTINUE
     if last is not None:
         state, reason, action = State(last.state), last.reason, NextAction(last.next_action)

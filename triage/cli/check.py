@@ -13,6 +13,7 @@ from triage.cli.theme import make_console
 from triage.config.load import check_secrets
 from triage.config.settings import AccountSettings
 from triage.domain.errors import TriageError
+from triage.pipeline.run_mail import oldest_waiting
 from triage.report.finding import Finding
 from triage.report.mailbox_check import check_facts
 

@@ -156,6 +156,7 @@ def test_the_mail_tools_page_counts_how_calls_ended_and_names_every_run(site: Si
     assert "signup-1842 ✓ found matched use what was taken verify_signup 1 0" in words
     assert "signup-1844 ? ambiguous several messages leave it to a person" in words
     assert "signup-1843 use 2 … pending call is over go on" in words
+    assert "signup-1843 – timeout no message yet try again later" in words, "what was refused did not move the run"
     assert "find ✗ invalid request request malformed none of the caller's" in words
 
 
