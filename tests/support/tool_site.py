@@ -16,6 +16,7 @@ from services.dovecot import Dovecot, Mail
 from support.mail_tool import POLICY, mail
 from triage.bootstrap import App
 from triage.config.load import load
+from triage.ports import Clock
 
 REPOSITORY = Path(__file__).parents[2]
 _TRIAGE = """
@@ -39,9 +40,13 @@ class Site:
     def __init__(self, directory: Path, server: Dovecot, user: str = "desk", **changes: Any) -> None:
         self.directory, self.server, self.user = directory, server, user
         self.environ = {**os.environ, "TOOL_TEST_PASSWORD": server.password}
-        (directory / "triage.yaml").write_text(_TRIAGE.format(port=server.port, user=user))
+        self.write_settings(server.port)
         shutil.copy(REPOSITORY / "config" / "categories.yaml", directory)
         self.write_policy(**changes)
+
+    def write_settings(self, port: int) -> None:
+        """The account, on the server or on something that stands before it."""
+        (self.directory / "triage.yaml").write_text(_TRIAGE.format(port=port, user=self.user))
 
     def write_policy(self, **changes: Any) -> None:
         """The tests' policy, with IDLE on and shorter settling unless told otherwise."""
@@ -55,8 +60,8 @@ class Site:
             at[last] = value
         (self.directory / "policy.yaml").write_text(yaml.safe_dump(tree))
 
-    def app(self) -> App:
-        return App(load(self.directory, self.environ))
+    def app(self, clock: Clock | None = None) -> App:
+        return App(load(self.directory, self.environ), clock)
 
     def deliver(self, address: str, received: datetime | None = None, **more: Any) -> int:
         stored = Mail(raw=mail(address, **more), received=received or datetime.now(UTC))
