@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 from triage.agent.identity import values
-from triage.domain.errors import CommandRefused, MailboxError, MailboxLost
+from triage.domain.errors import CommandRefused, MailboxBusy, MailboxError, MailboxLost
 from triage.domain.mail import Head, MailSource, MessageRef, Part, PartBytes
 from triage.prepare.mime import split_message
 
@@ -93,6 +93,8 @@ class MailWorld:
         self.commands: list[str] = []
         self.allowed: list[float] = []
         self.answer_s = 0.0
+        self.most_connections = 100
+        self.can_idle = False
 
     def deliver(
         self, raw: bytes, *, folder: str = "INBOX", received: datetime | None = None, flags: Sequence[str] = ()
@@ -126,6 +128,8 @@ class WorldReader:
             return
         self._world.logins += 1
         self._check()
+        if self._world.open_connections >= self._world.most_connections:
+            raise MailboxBusy("too many connections")
         self._open = True
         self._world.open_connections += 1
 
@@ -181,9 +185,11 @@ class WorldReader:
 
     @property
     def can_idle(self) -> bool:
-        return False
+        return self._world.can_idle
 
     def idle(self, folder: str, seconds: float, stop: threading.Event) -> bool:
+        if self._world.can_idle:
+            stop.wait(seconds)  # there is never any news
         return False
 
     def _folder(self, name: str) -> Folder:

@@ -1,7 +1,7 @@
 """One connection for all runs of a process that wait on an account, and a second one that listens for news.
 
 Servers refuse a user's eleventh connection or so; fifty runs that wait must not open fifty. News is a hint: it makes a
-sleeper look early, and its absence means nothing.
+sleeper look early, and its absence means nothing. So whoever listens gives way where connections are short.
 """
 
 from __future__ import annotations
@@ -13,12 +13,14 @@ from typing import TypeVar
 
 from triage.agent.login import LoginGuard
 from triage.agent.ports import MailReader
-from triage.domain.errors import LoginRefused, MailboxError, MailboxLost
+from triage.domain.errors import LoginRefused, MailboxBusy, MailboxError, MailboxLost
 from triage.ports import Clock
 
 T = TypeVar("T")
 _LISTEN_S = 20.0
 _RETRY_S = 5.0
+_CROWDED_S = 60.0
+"""So long nobody listens here after the server was short of connections."""
 
 
 class SharedMailbox:
@@ -35,6 +37,7 @@ class SharedMailbox:
         self._bells: dict[threading.Event, str] = {}
         self._listener: threading.Thread | None = None
         self._quiet = threading.Event()
+        self._crowded_until = float("-inf")
 
     @contextlib.contextmanager
     def joined(self) -> Iterator[None]:
@@ -67,8 +70,10 @@ class SharedMailbox:
                     self._drop()
                     if fresh or not had_one:
                         raise  # a connection that was just made; an older one may merely have gone stale
-                except MailboxError:
+                except MailboxError as error:
                     self._drop()
+                    if isinstance(error, MailboxBusy):
+                        self._give_way()
                     raise
             raise AssertionError("unreachable")
         finally:
@@ -82,7 +87,8 @@ class SharedMailbox:
             return
         with self._door:
             self._bells[bell] = folder
-            if self._listener is None or self._quiet.is_set():
+            crowded = self._clock.monotonic() < self._crowded_until
+            if not crowded and (self._listener is None or self._quiet.is_set()):
                 self._quiet = threading.Event()
                 self._listener = threading.Thread(
                     target=self._listen, args=(folder, self._quiet), daemon=True, name="mail-news"
@@ -135,6 +141,8 @@ class SharedMailbox:
                         return
                 except LoginRefused:
                     return
+                except MailboxBusy:
+                    self._give_way()
                 except MailboxError:
                     reader.close()
                     quiet.wait(_RETRY_S)
@@ -143,6 +151,12 @@ class SharedMailbox:
             with self._door:
                 if self._listener is me:
                     self._listener = None
+
+    def _give_way(self) -> None:
+        """Leave to those who look what connections there are."""
+        with self._door:
+            self._crowded_until = self._clock.monotonic() + _CROWDED_S
+            self._quiet.set()
 
     def _ring(self, folder: str) -> None:
         with self._door:

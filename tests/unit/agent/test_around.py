@@ -10,6 +10,7 @@ import pytest
 
 from fakes.mail_reader import StepClock
 from support.mail_tool import Bench
+from support.premises import wait_until
 from triage.agent.model_intent import QUESTION, ask_chain
 from triage.agent.overview import overview
 from triage.agent.states import Intent
@@ -109,3 +110,20 @@ def test_many_runs_share_one_connection(bench: Bench) -> None:
     assert most == [1]
     assert bench.world.logins == before + 5
     assert bench.world.open_connections == 0
+
+
+def test_who_listens_gives_way_to_who_looks_where_connections_are_short(
+    bench_of: Callable[..., Bench],
+) -> None:
+    """One connection there is: the listener has it at first; the look that is refused has it the next time."""
+    bench = bench_of(runs__idle="early_slot")
+    bench.world.can_idle, run = True, bench.open()
+    bench.world.most_connections = 1
+    bench.deliver(run)
+    bench.clock.at(0.5, lambda: wait_until(lambda: bench.world.open_connections == 1))
+    bench.clock.at(2, lambda: wait_until(lambda: bench.world.open_connections == 0))
+    result = bench.wait(run)
+    receipt = bench.ledger.receipt(str(result.receipt_id))
+    assert receipt is not None
+    assert result.state == "found"
+    assert [poll["shown"] for poll in receipt.polls] == ["busy", "matched", "matched"]
