@@ -20,16 +20,18 @@ from mcp.client.streamable_http import streamable_http_client
 
 from services.dovecot import Dovecot
 from support.bad_requests import BAD, CANARY
+from support.killing import CommandProxy
 from support.mail_tool import LINK
 from support.tool_site import REPOSITORY, Site, wait_request
 from triage.agent.bearer import new_token
 from triage.agent.descriptions import TOOLS
 from triage.agent.mcp_server import http_app
 from triage.agent.result import Result, RunView
+from triage.agent.tool import MailTool
 from triage.bootstrap import App
 from triage.cli.main import run_cli
 
-MCP_NAMES = {"open": "mail_open", "find": "mail_find", "wait": "mail_wait", "take": "mail_take"}
+ON_THE_COMMAND_LINE = {"request_new": "request", "status": "show"}
 RUNS = ("signup-1842", "signup-2", "signup-77", "login-1", "signup-404")
 
 
@@ -131,16 +133,34 @@ async def call(client: Client, name: str, request: dict[str, Any]) -> dict[str, 
     return told.structured_content
 
 
-def test_bad_input_is_told_alike_on_every_surface(site: Site, app: App, capfd: pytest.CaptureFixture[str]) -> None:
-    tool = app.tool()
-    mine, other = opened(tool, "signup-1842"), opened(tool, "signup-2")
+def test_bad_input_is_told_alike_on_every_surface_and_the_mailbox_is_not_touched(
+    site: Site, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Each of the table, over Python, command line, stdio and HTTP, and not one command reaches the server."""
+    with CommandProxy(site.server.port) as proxy:
+        site.write_settings(proxy.port)
+        app = site.app()
+        tool = app.tool()
+        mine, other = opened(tool, "signup-1842"), opened(tool, "signup-2")
+        before = list(proxy.commands)
+        assert before, "opening a run looks into the mailbox, and the proxy sees it"
+        _tell_alike(site, app, tool, mine, other, capfd)
+        assert proxy.commands == before
+        tool.close()
+        app.close()
+
+
+def _tell_alike(
+    site: Site, app: App, tool: MailTool, mine: RunView, other: RunView, capfd: pytest.CaptureFixture[str]
+) -> None:
     requests = [(bad, bad.request(mine, other)) for bad in BAD]
     expected = {bad.name: (bad.state, bad.reason, json.dumps(list(bad.errors), sort_keys=True)) for bad in BAD}
     python = {bad.name: essence(getattr(tool, bad.call)(r).model_dump(mode="json")) for bad, r in requests}
     command_line = {}
     for bad, request in requests:
         capfd.readouterr()
-        code = run_cli(["tool", bad.call, "--request", json.dumps(request), "--json", "--config", str(site.directory)])
+        command = ON_THE_COMMAND_LINE.get(bad.call, bad.call)
+        code = run_cli(["tool", command, "--request", json.dumps(request), "--json", "--config", str(site.directory)])
         out, err = capfd.readouterr()
         assert CANARY not in out + err
         assert code == {"invalid_request": 2, "forbidden": 16}[bad.state]
@@ -150,7 +170,7 @@ def test_bad_input_is_told_alike_on_every_surface(site: Site, app: App, capfd: p
     async def ask(client: Client) -> dict[str, tuple[str, str, str]]:
         found = {}
         for bad, request in requests:
-            told = await client.call_tool(MCP_NAMES[bad.call], request)
+            told = await client.call_tool(f"mail_{bad.call}", request)
             assert told.is_error
             texts.append(told.model_dump_json())
             found[bad.name] = essence(told.structured_content)
@@ -173,7 +193,7 @@ def test_bad_input_is_told_alike_on_every_surface(site: Site, app: App, capfd: p
     assert over_pipe == expected
     assert over_http == expected
     assert not any("CANARY" in text for text in texts)
-    tool.close()
+    assert not any("CANARY" in repr(receipt) for receipt in app.ledger.receipts(limit=1000))
 
 
 def test_an_agent_on_stdio_finds_its_mail(site: Site, app: App) -> None:

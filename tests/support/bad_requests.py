@@ -45,6 +45,8 @@ def _good(call: str, run: RunView) -> dict[str, Any]:
             return {"run_id": "signup-77", "purpose": "verify_signup"}
         case "take":
             return {"run_id": run.mailbox_scope, "mailbox_id": run.mailbox_id, "kind": "link"}
+        case "request_new":
+            return {"run_id": run.mailbox_scope, "mailbox_id": run.mailbox_id}
         case _:
             return {"run_id": run.mailbox_scope}
 
@@ -89,5 +91,13 @@ BAD = (
     Bad("an unknown wait", "wait", {"wait_id": "wait-aaaaaaaaaaaa"}, "forbidden", "wait_of_another_run"),
     Bad("an unknown purpose", "open", {"purpose": "CANARY"}, "forbidden", "unknown_purpose"),
     Bad("a scope the purpose has not", "open", {"run_id": "login-1"}, "forbidden", "scope_not_in_purpose"),
+    Bad("another run's mailbox to ask anew", "request_new", {}, "forbidden", "mailbox_of_another_run",
+        other_fields=("mailbox_id",)),
+    Bad("misspelt mailbox", "request_new", {"mailboxid": CANARY}, errors=_error("", "unknown_field", "mailbox_id")),
+    Bad("an address to send to", "request_new", {"to": CANARY}, errors=_error("", "unknown_field")),
+    Bad("unknown end", "cancel", {"reason": "CANARY"}, errors=_error("reason", "not_one_of_the_choices")),
+    Bad("an unknown wait to stop", "cancel", {"wait_id": "wait-aaaaaaaaaaaa"}, "forbidden", "wait_of_another_run"),
+    Bad("an unknown run's state", "status", {"run_id": "signup-404"}, "forbidden", "unknown_run"),
+    Bad("a field too many", "status", {"mailbox_id": "tamp mail com"}, errors=_error("", "unknown_field")),
     Bad("sending", "wait", {"can_send": True}, "forbidden", "sending_is_impossible"),
 )  # fmt: skip

@@ -250,7 +250,8 @@ class MailTool:
 
     def redeem(self, request: Mapping[str, object]) -> tuple[Result, str | None]:
         """The value behind a handle, once, while the run lives. For the program that acts, never for a model."""
-        call = self._desk.call("redeem", {"run_id": str(request.get("run_id", ""))})
+        named = request.get("run_id") if isinstance(request, Mapping) else None
+        call = self._desk.call("redeem", {"run_id": str(named)})  # the handle is in no digest
         parsed = asked.parse(asked.RedeemRequest, request)
         if isinstance(parsed, asked.Invalid):
             return self._desk.invalid(call, parsed), None

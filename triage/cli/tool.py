@@ -8,8 +8,9 @@ exits 0: `open` a run, `cancel` it, `request` a mail, `show` a status.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
@@ -34,63 +35,80 @@ Config = Annotated[Text, typer.Option("--config", metavar="DIR", help="Directory
 PolicyFile = Annotated[Path | None, typer.Option("--policy", metavar="FILE", help="Default: policy.yaml there.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Run = Annotated[Text, typer.Option("--run", metavar="ID", help="The run.")]
+MaxReads = Annotated[Text, typer.Option("--max-reads", metavar="N", help="Looks this run may spend.")]
 Mailbox = Annotated[Text, typer.Option("--mailbox", metavar="ID", help="The run's mailbox_id.")]
 Request = Annotated[Text, typer.Option("--request", metavar="JSON", help="The whole request; - reads it from stdin.")]
 Bound = Annotated[
     list[str] | None, typer.Option("--bound-to", metavar="ID", help="Act as a caller who owns only this.")
 ]
+_SHARED = tuple(
+    Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+    for name, kind, default in (
+        ("request", Request, None),
+        ("config", Config, None),
+        ("policy", PolicyFile, None),
+        ("bound", Bound, None),
+        ("as_json", AsJson, False),
+    )
+)
+
+Fields = Mapping[str, object]
+Call = Callable[["MailTool", Fields], "Result"]
+Done = Callable[["Result"], bool]
 
 
-@tool_app.command("open")
-def open_(
+def _asks(name: str, call: Call, done: Done = lambda _result: False) -> Callable[[Callable[..., Fields]], None]:
+    """A command of the tool: what it decorates makes a request of the options that are the command's own.
+
+    The options that all commands share are added here. `done` says whether the command did just what it is there for.
+    """
+
+    def register(fields: Callable[..., Fields]) -> None:
+        def command(
+            *, request: Text, config: Text, policy: Path | None, bound: list[str] | None, as_json: bool, **own: object
+        ) -> int:
+            with _tool(config, policy, bound) as tool:
+                result = call(tool, _request(request, fields(**own)))
+                return _told(result, as_json, done=done(result))
+
+        options = [*signature(fields, eval_str=True).parameters.values(), *_SHARED]
+        command.__signature__ = Signature(options)  # type: ignore[attr-defined]
+        command.__annotations__ = {option.name: option.annotation for option in options}
+        command.__doc__ = fields.__doc__
+        tool_app.command(name)(command)
+
+    return register
+
+
+@_asks("open", lambda tool, request: tool.open(request), lambda result: result.reason == "run_opened")
+def _open(
     run: Run = None,
     purpose: Annotated[Text, typer.Option("--purpose", help="A purpose of the policy.")] = None,
     reuse: Annotated[Text, typer.Option("--reuse-reason", help="Why a used run id is used again.")] = None,
     prompt_version: Annotated[Text, typer.Option("--prompt-version", help="Version of the caller's prompt.")] = None,
-    request: Request = None,
-    config: Config = None,
-    policy: PolicyFile = None,
-    bound: Bound = None,
-    as_json: AsJson = False,
-) -> int:
+) -> Fields:
     """Begin a run, before the action that will cause the mail."""
-    fields = {"run_id": run, "purpose": purpose, "reuse_reason": reuse, "prompt_version": prompt_version}
-    with _tool(config, policy, bound) as tool:
-        return _told(tool.open(_request(request, fields)), as_json, done="run_opened")
+    return {"run_id": run, "purpose": purpose, "reuse_reason": reuse, "prompt_version": prompt_version}
 
 
-@tool_app.command()
-def find(
+@_asks("find", lambda tool, request: tool.find(request))
+def _find(
     run: Run = None,
     scope: Annotated[Text, typer.Option("--scope", help="The run's scope; its own id.")] = None,
-    max_reads: Annotated[Text, typer.Option("--max-reads", metavar="N", help="Looks this run may spend.")] = None,
-    request: Request = None,
-    config: Config = None,
-    policy: PolicyFile = None,
-    bound: Bound = None,
-    as_json: AsJson = False,
-) -> int:
+    max_reads: MaxReads = None,
+) -> Fields:
     """Look once: is the message there?"""
-    fields = {"run_id": run, "mailbox_scope": scope or run, "max_reads": max_reads}
-    with _tool(config, policy, bound) as tool:
-        return _told(tool.find(_request(request, fields)), as_json)
+    return {"run_id": run, "mailbox_scope": scope or run, "max_reads": max_reads}
 
 
-@tool_app.command()
-def ask(
+@_asks("ask", lambda tool, request: tool.ask(request))
+def _ask(
     text: Annotated[Text, typer.Argument(help="What is wanted, in plain words.")] = None,
     run: Run = None,
-    max_reads: Annotated[Text, typer.Option("--max-reads", metavar="N", help="Looks this run may spend.")] = None,
-    request: Request = None,
-    config: Config = None,
-    policy: PolicyFile = None,
-    bound: Bound = None,
-    as_json: AsJson = False,
-) -> int:
+    max_reads: MaxReads = None,
+) -> Fields:
     """Say in plain words what is wanted; rules read one intent out of it, or it is for a person."""
-    fields = {"run_id": run, "mailbox_scope": run, "max_reads": max_reads, "text": text}
-    with _tool(config, policy, bound) as tool:
-        return _told(tool.ask(_request(request, fields)), as_json)
+    return {"run_id": run, "mailbox_scope": run, "max_reads": max_reads, "text": text}
 
 
 @tool_app.command()
@@ -131,81 +149,52 @@ def wait(
         return _told(wait_until_told(tool, _request(request, fields), follow=follow), as_json)
 
 
-@tool_app.command()
-def take(
-    kind: Annotated[Text, typer.Argument(help="link or code.")] = None,
-    run: Run = None,
-    mailbox: Mailbox = None,
-    request: Request = None,
-    config: Config = None,
-    policy: PolicyFile = None,
-    bound: Bound = None,
-    as_json: AsJson = False,
-) -> int:
+@_asks("take", lambda tool, request: tool.take(request))
+def _take(
+    kind: Annotated[Text, typer.Argument(help="link or code.")] = None, run: Run = None, mailbox: Mailbox = None
+) -> Fields:
     """Take the link or code from the message the run has accepted, once."""
-    fields = {"run_id": run, "mailbox_id": mailbox, "kind": kind}
-    with _tool(config, policy, bound) as tool:
-        return _told(tool.take(_request(request, fields)), as_json)
+    return {"run_id": run, "mailbox_id": mailbox, "kind": kind}
 
 
 @tool_app.command()
 def redeem(
     handle: Annotated[Text, typer.Argument(help="The handle.")] = None,
     run: Run = None,
+    request: Request = None,
     config: Config = None,
     policy: PolicyFile = None,
     bound: Bound = None,
 ) -> int:
     """Print the value behind a handle, once. For the program that acts; keep it out of a model's sight."""
     with _tool(config, policy, bound) as tool:
-        result, value = tool.redeem(_request(None, {"run_id": run, "handle": handle}))
+        result, value = tool.redeem(_request(request, {"run_id": run, "handle": handle}))
     if value is None:
         return _told(result, as_json=False)
     sys.stdout.write(f"{value}\n")
     return 0
 
 
-@tool_app.command("request")
-def request_(
-    run: Run = None,
-    mailbox: Mailbox = None,
-    request: Request = None,
-    config: Config = None,
-    policy: PolicyFile = None,
-    bound: Bound = None,
-    as_json: AsJson = False,
-) -> int:
+@_asks("request", lambda tool, request: tool.request_new(request), lambda result: result.reason == "requested")
+def _request_new(run: Run = None, mailbox: Mailbox = None) -> Fields:
     """Ask the application, through the policy's hook, to cause its mail once more."""
-    with _tool(config, policy, bound) as tool:
-        result = tool.request_new(_request(request, {"run_id": run, "mailbox_id": mailbox}))
-        return _told(result, as_json, done="requested")
+    return {"run_id": run, "mailbox_id": mailbox}
 
 
-@tool_app.command()
-def cancel(
+@_asks("cancel", lambda tool, request: tool.cancel(request), lambda result: result.state == "cancelled")
+def _cancel(
     run: Run = None,
     wait_id: Annotated[Text, typer.Option("--wait", metavar="ID", help="Only this wait.")] = None,
     reason: Annotated[Text, typer.Option("--reason", help="cancelled, trigger_rejected or finished.")] = None,
-    request: Request = None,
-    config: Config = None,
-    policy: PolicyFile = None,
-    bound: Bound = None,
-    as_json: AsJson = False,
-) -> int:
+) -> Fields:
     """Stop a wait, or end the run."""
-    with _tool(config, policy, bound) as tool:
-        result = tool.cancel(_request(request, {"run_id": run, "wait_id": wait_id, "reason": reason}))
-        return _told(result, as_json, done=result.reason if result.state == "cancelled" else "")
+    return {"run_id": run, "wait_id": wait_id, "reason": reason}
 
 
-@tool_app.command()
-def show(
-    run: Run = None, config: Config = None, policy: PolicyFile = None, bound: Bound = None, as_json: AsJson = False
-) -> int:
+@_asks("show", lambda tool, request: tool.status(request), lambda result: result.run is not None)
+def _show(run: Run = None) -> Fields:
     """How a run stands, from the ledger alone."""
-    with _tool(config, policy, bound) as tool:
-        result = tool.status(_request(None, {"run_id": run}))
-        return _told(result, as_json, done=result.reason if result.run is not None else "")
+    return {"run_id": run}
 
 
 @tool_app.command()
@@ -273,10 +262,10 @@ def _request(whole: str | None, fields: Mapping[str, object]) -> Mapping[str, ob
     return cast("Mapping[str, object]", raw)  # whatever else it is, the tool says so, as on every surface
 
 
-def _told(result: Result, as_json: bool, done: str = "") -> int:
+def _told(result: Result, as_json: bool, *, done: bool = False) -> int:
     """Print the result; its exit code."""
     from triage.agent.states import EXIT
     from triage.cli.tool_text import result_text
 
     sys.stdout.write(result_text(result, as_json=as_json))
-    return 0 if done and result.reason == done else EXIT[result.state]
+    return 0 if done else EXIT[result.state]
