@@ -33,7 +33,13 @@ from triage.domain.tool import Claim, Taking
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")  # proxies have threads; we fork
 
 RUN = "signup-1842"
-QUICK = {"runs__intervals": [0.2], "runs__settle_seconds": 0.05, "runs__idle": "off", "runs__min_read_seconds": 0.2}
+QUICK = {
+    "runs__intervals": [0.2],
+    "runs__settle_seconds": 0.05,
+    "runs__idle": "off",
+    "runs__min_read_seconds": 0.2,
+    "purposes__verify_signup__deadline_seconds": 600,  # the machine may be slow, and so may whoever comes back
+}
 AFTER_THE_HOLD = timedelta(seconds=20)
 Call = Callable[[MailTool, "Scene"], object]
 At = Callable[[int], None]
@@ -61,7 +67,7 @@ class Scene:
 
     def request(self, wait_id: str | None = None, **changes: object) -> dict[str, object]:
         named = {"wait_id": wait_id} if wait_id else {}
-        return wait_request(self.opened, deadline_seconds=60, max_polls=12, **named, **changes)
+        return wait_request(self.opened, deadline_seconds=600, max_polls=12, **named, **changes)
 
 
 @dataclass(frozen=True)
@@ -240,6 +246,12 @@ def come_back(scene: Scene, again: Callable[[MailTool, Scene, Kept], list[str]])
 
 
 # ------------------------------------------------------------ scenes
+
+
+@pytest.fixture(autouse=True)
+def as_many_commits_however_slow_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A wait that lasts renews its hold now and then, which is a commit."""
+    monkeypatch.setattr("triage.agent.waiting.RENEW_MS", 10**9)
 
 
 @pytest.fixture(scope="module")
