@@ -22,6 +22,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from services.dovecot import Dovecot
+from services.postgres import PostgresServer, find_programs
 from support.mail_tool import policy
 from support.tool_site import Site, wait_request
 from triage.clock import SystemClock
@@ -105,9 +106,8 @@ def contend(url: str, me: int, claims: int, start: Any, won: Any) -> None:
     ledger.close()
 
 
-def claims_per_second(directory: Path, processes: int, claims: int) -> tuple[float, int]:
+def claims_per_second(url: str, processes: int, claims: int) -> tuple[float, int]:
     """Attempts a second of so many processes for the same messages, and how many were won."""
-    url = f"sqlite:///{directory}/claims.db"
     open_ledger(url, SystemClock()).close()
     context = multiprocessing.get_context("spawn")
     start, won = context.Barrier(processes), context.Queue()
@@ -136,8 +136,17 @@ def main() -> None:
                 f"worst {latencies[-1]:.0f} ms; widest slot {max(gaps):.0f} ms; "
                 f"{commands / mails:.1f} IMAP commands a run (open, wait, close)"
             )
-        rate, won = claims_per_second(Path(directory), 8, 100)
-        print(f"claims : {rate:.0f} attempts a second by 8 processes on SQLite, {won} of 100 messages won, each once")
+        print_claims("SQLite", f"sqlite:///{directory}/claims.db")
+    if programs := find_programs():
+        with PostgresServer(programs, durable=True) as postgres:
+            print_claims("PostgreSQL", postgres.create_database())
+    else:
+        print("claims : no PostgreSQL is installed")
+
+
+def print_claims(ledger: str, url: str) -> None:
+    rate, won = claims_per_second(url, 8, 100)
+    print(f"claims : {rate:.0f} attempts a second by 8 processes on {ledger}, {won} of 100 messages won, each once")
 
 
 if __name__ == "__main__":

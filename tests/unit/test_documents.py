@@ -45,3 +45,14 @@ def test_the_walk_of_the_tuning_document_was_walked_with_the_classifier_that_shi
 
 def _spaced(line: str) -> str:
     return " ".join(line.split())
+
+
+def test_every_requirement_of_the_mail_tool_is_in_the_table_once_and_its_tests_exist() -> None:
+    rows = re.findall(r"^\| (\d.*?) \| (.*?) \| (.*?) \|$", (ROOT / "docs" / "mail-tool.md").read_text("utf-8"), re.M)
+    numbers = [int(n) for first, _, _ in rows for n in re.findall(r"(?:^|, )(\d+)\b", first)]
+    assert sorted(numbers) == list(range(1, 120))
+    named = {name for _, _, shown in rows for name in re.findall(r"`(\w+)`", shown)}
+    written = {name for path in (ROOT / "tests").rglob("test_*.py")
+               for name in re.findall(r"^def test_(\w+)\(", path.read_text("utf-8"), re.M)}  # fmt: skip
+    assert len(named) > 70
+    assert named <= written
