@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import subprocess
 import sys
 import threading
 import time
@@ -233,6 +234,21 @@ def test_an_agent_on_stdio_finds_its_mail(site: Site, app: App) -> None:
     receipt = app.ledger.receipts("signup-1842", 1)
     assert receipt
     assert {r.surface for r in app.ledger.receipts("signup-1842")} == {"mcp"}
+
+
+def test_a_command_loads_neither_mcp_nor_pages_nor_a_schedule(site: Site) -> None:
+    """Each `triage tool ...` is a process of its own: it pays for what it needs."""
+    code = (
+        "import sys; from triage.cli.main import run_cli\n"
+        "assert run_cli(['tool', 'receipts', '--config', sys.argv[1]]) == 0\n"
+        "print({name.partition('.')[0] for name in sys.modules} & "
+        "{'mcp', 'mcp_types', 'uvicorn', 'starlette', 'jinja2', 'prometheus_client', 'apscheduler'} or 'none')"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", code, str(site.directory)],
+        capture_output=True, text=True, cwd=REPOSITORY, env=site.environ, timeout=240, check=True,
+    )  # fmt: skip
+    assert ended.stdout.splitlines()[-1] == "none"
 
 
 def test_http_tokens_are_bound_to_their_runs(site: Site, app: App) -> None:
