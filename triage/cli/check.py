@@ -52,7 +52,8 @@ def _mailbox(app: App, settings: AccountSettings) -> Iterator[Finding]:
         facts = mailbox.open()
         for finding in check_facts(facts, settings.categories, settings.mode):
             yield Finding(finding.state, f"{settings.name}: {finding.what}", finding.found, finding.remedy)
-        oldest = mailbox.oldest_unlabelled(settings.categories.settled_labels, settings.since)
+        labels = settings.categories.settled_labels
+        oldest = oldest_waiting(mailbox, app.run_mail(settings.name), labels, settings.since)
         waiting = f"oldest unsorted message is of {oldest:%Y-%m-%d %H:%M}" if oldest else "nothing waits to be sorted"
         yield Finding("ok", f"{settings.name}: waiting", f"{waiting} (since {settings.since})")
     except TriageError as error:
