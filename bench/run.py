@@ -28,8 +28,6 @@ ROOT = Path(__file__).resolve().parent.parent
 LAB = Path(os.environ.get("TRIAGE_SHARED", ROOT.parent / "shared")) / "lab"
 sys.path[:0] = [str(LAB), str(ROOT)]
 
-from bench.decide import CATEGORIES as SERVED  # noqa: E402
-from bench.decide import server as model_server  # noqa: E402
 from triage import logs  # noqa: E402
 from triage.bootstrap import App  # noqa: E402
 from triage.config.secret import Secret  # noqa: E402
@@ -69,7 +67,9 @@ class BenchApp(App):
         return Instant()
 
 
-def app_at(port: int, user: str, directory: str, days: int, model_url: str = "") -> App:
+def app_at(
+    port: int, user: str, directory: str, days: int, model_url: str = "", categories: CategorySet = CATEGORIES
+) -> App:
     """An App whose model answers at once, or the one at `model_url`."""
     account = AccountSettings(
         name="bench",
@@ -78,7 +78,7 @@ def app_at(port: int, user: str, directory: str, days: int, model_url: str = "")
         security="plain",
         username=user,
         credential=Secret.of("pass"),
-        categories=SERVED if model_url else CATEGORIES,
+        categories=categories,
         categories_file=Path("categories.yaml"),
         since=date.today() - timedelta(days=days),  # noqa: DTZ011
         addresses=("me@lab.example",),
@@ -168,10 +168,13 @@ def against_floor(lab: object, size: int, repeat: int) -> tuple[float, float]:
 
 def against_a_server(lab: object, repeat: int) -> None:
     """Print how long a run of 20 takes where a System One server needs 200 ms for each answer."""
+    from bench.decide import CATEGORIES as SERVED  # not at the top: a run without a server needs no HTTP library
+    from bench.decide import server
+
     user, walls = "served", []
     lab.seed(user, 1000)  # type: ignore[attr-defined]
-    with model_server(0.2) as url, tempfile.TemporaryDirectory() as directory:
-        app = app_at(lab.port, user, directory, days(1000), url)  # type: ignore[attr-defined]
+    with server(0.2) as url, tempfile.TemporaryDirectory() as directory:
+        app = app_at(lab.port, user, directory, days(1000), url, SERVED)  # type: ignore[attr-defined]
         for _ in range(repeat + 1):
             done = timed_run(app)
             counts, steps = done["counts"], done["steps"]
