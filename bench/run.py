@@ -14,7 +14,6 @@ import argparse
 import io
 import json
 import os
-import resource
 import statistics
 import subprocess
 import sys
@@ -110,7 +109,9 @@ def timed_run(app: App) -> dict[str, object]:
     assert run.error is None, run
     steps = {s.name: s.duration_ms for s in app.ledger.steps(run.id)}
     labels = len({d.label_id for d in app.ledger.decisions(run.id)})
-    rss = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+    # Not ru_maxrss: that keeps the peak of the process that started this one.
+    status = Path("/proc/self/status").read_text().split()
+    rss = int(status[status.index("VmHWM:") + 1]) >> 10
     return {"wall_ms": wall * 1000, "counts": dict(run.counts), "labels": labels, "steps": steps, "rss_mib": rss}
 
 
