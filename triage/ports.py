@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from typing import Protocol
 
@@ -61,12 +61,16 @@ class Located:
 
 @dataclass(frozen=True, slots=True)
 class Labelled:
-    """What came of storing labels: stored, given way (somebody labelled it meanwhile), gone, refused by the server."""
+    """What came of storing labels: stored, given way (somebody labelled it meanwhile), gone, refused by the server.
+
+    `flags` is what a stored message bore right afterwards; a message that was moved to its label's folder has none.
+    """
 
     stored: frozenset[int]
     yielded: Mapping[int, frozenset[str]]
     gone: frozenset[int]
     refused: Mapping[int, str]
+    flags: Mapping[int, frozenset[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

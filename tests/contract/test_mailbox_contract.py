@@ -265,6 +265,9 @@ def test_a_label_a_person_set_meanwhile_wins(world: World, mailbox: ImapMailbox)
     done = mailbox.store_labels(dict.fromkeys(uids, NEWS), heads, LABELS)
     assert done.yielded == {uids[0]: frozenset({RECEIPT})}
     assert done.stored == {uids[1], uids[2]}
+    assert {uid: flags - {"\\Recent"} for uid, flags in done.flags.items()} == {
+        uids[1]: {"\\Flagged", NEWS}, uids[2]: {NEWS},
+    }  # fmt: skip
     assert world.flags() == {uids[0]: {RECEIPT}, uids[1]: {"\\Flagged", NEWS}, uids[2]: {NEWS}}
 
 

@@ -166,6 +166,39 @@ def test_between_decision_and_label(
     assert asks == 0, "nothing is paid for twice"
 
 
+@pytest.mark.parametrize(
+    ("deed", "inbox", "archive", "closed"),
+    [
+        pytest.param(nothing, {}, {1: {NEWS}}, [None], id="untouched"),
+        pytest.param(store("+FLAGS", "\\Seen"), {1: {NEWS, "\\Seen"}}, {}, TOUCHED, id="read"),
+        pytest.param(store("+FLAGS", "\\Flagged"), {1: {NEWS, "\\Flagged"}}, {}, TOUCHED, id="flagged"),
+        pytest.param(store("+FLAGS", RECEIPT), {1: {RECEIPT}}, {}, TOUCHED, id="labelled by hand"),
+        pytest.param(delete, {}, {}, ["gone"], id="deleted"),
+    ],
+)  # fmt: skip
+def test_while_the_model_thinks(
+    server: Dovecot, user: str, tmp_path: Path,
+    deed: Act, inbox: dict[int, set[str]], archive: dict[int, set[str]], closed: list[str | None],
+) -> None:  # fmt: skip
+    """The same hand in the middle of a run that is not cut at all."""
+    server.append(user, [Mail("News", "<1@x.example>")])
+
+    class Busybody(TableProvider):
+        def ask(self, *args: object, **kwargs: object) -> object:  # type: ignore[override]
+            act(server, user, deed)
+            return super().ask(*args, **kwargs)  # type: ignore[arg-type]
+
+    app = TestApp(
+        settings_for(tmp_path, server.port, user, server.password), [Busybody({"News": ("newsletter", 0.97)})]
+    )
+    run = make_run(app)
+    assert run.state is RunState.DONE
+    assert (server.flags(user), server.flags(user, "Archive")) == (inbox, archive)
+    assert [d.closed_reason for d in app.ledger.decisions(run.id)] == closed
+    assert app.ledger.unfinished("team") == ()
+    app.close()
+
+
 def test_a_message_moved_back_to_the_inbox_stays_there(server: Dovecot, user: str, tmp_path: Path) -> None:
     server.append(user, [Mail("News", "<1@x.example>")])
     app = TestApp(settings_for(tmp_path, server.port, user, server.password), [provider()])

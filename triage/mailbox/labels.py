@@ -27,13 +27,13 @@ READ_ONLY = "the mailbox is open read-only"
 
 @dataclass
 class _Tally:
-    stored: set[int] = field(default_factory=set)
+    stored: dict[int, frozenset[str]] = field(default_factory=dict)
     yielded: dict[int, frozenset[str]] = field(default_factory=dict)
     gone: set[int] = field(default_factory=set)
     refused: dict[int, str] = field(default_factory=dict)
 
     def result(self) -> Labelled:
-        return Labelled(frozenset(self.stored), self.yielded, frozenset(self.gone), self.refused)
+        return Labelled(frozenset(self.stored), self.yielded, frozenset(self.gone), self.refused, self.stored)
 
 
 @dataclass(frozen=True)
@@ -132,11 +132,11 @@ def _judge(uid: int, label: str, flags: frozenset[str], others: Sequence[str], t
     if foreign:
         tally.yielded[uid] = foreign
     elif bears(flags, label):
-        tally.stored.add(uid)
+        tally.stored[uid] = flags
 
 
 def _left(todo: Mapping[int, str], tally: _Tally) -> dict[int, str]:
-    done = tally.stored | tally.gone | tally.yielded.keys() | tally.refused.keys()
+    done = tally.stored.keys() | tally.gone | tally.yielded.keys() | tally.refused.keys()
     return {uid: label for uid, label in todo.items() if uid not in done}
 
 
@@ -183,7 +183,7 @@ def _settle(
         elif uid in modified:
             again.add(uid)
         elif bears(item.flags | item.labels, label):
-            tally.stored.add(uid)
+            tally.stored[uid] = item.flags | item.labels
         else:
             tally.refused[uid] = reasons.get(uid, NOT_KEPT)
     return again

@@ -6,7 +6,7 @@ message now decides: the mailbox is read, never the ledger believed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from triage.domain.category import CategorySet
@@ -59,7 +59,7 @@ def plan_recovery(
                 out.close(record, "person_touched")
             elif record.category_set != categories.fingerprint or record.label_id not in categories.label_ids:
                 out.close(record, "superseded")
-            elif not record.archive or untouched(record, head, categories.label(record.label_id)):
+            elif not record.archive or untouched(record, head.flags, categories.label(record.label_id)):
                 out.to_label.append(record)
             else:
                 out.to_keep.append(record)
@@ -72,16 +72,16 @@ def plan_recovery(
                 continue
             if not archives:
                 out.close(record, "archiving_off")
-            elif untouched(record, head, categories.label(record.label_id)):
+            elif untouched(record, head.flags, categories.label(record.label_id)):
                 out.to_archive.append(record)
             else:
                 out.close(record, "person_touched")
     return out
 
 
-def untouched(record: DecisionRecord, head: Head, label: str) -> bool:
+def untouched(record: DecisionRecord, flags: Iterable[str], label: str) -> bool:
     """Did nobody change a flag since the decision, our own label apart? Reading the message counts as a touch."""
     ours = label.casefold()
     before = {f.casefold() for f in record.flags} - {ours, "\\recent"}
-    after = {f.casefold() for f in head.flags} - {ours, "\\recent"}
+    after = {f.casefold() for f in flags} - {ours, "\\recent"}
     return before == after

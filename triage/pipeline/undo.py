@@ -124,7 +124,7 @@ def _judge(
     if borne != (record.label_id,):
         now = ", ".join(borne) or "no label"
         return UndoStep(record, "none", head.ref, f"somebody changed its label: it bears {now}")
-    if not untouched(record, head, categories.label(record.label_id)):
+    if not untouched(record, head.flags, categories.label(record.label_id)):
         return UndoStep(record, "none", head.ref, "somebody touched it since: its flags changed")
     if record.archived_at is not None and in_inbox and not begun:
         return UndoStep(record, "none", head.ref, "somebody moved it back to the inbox")

@@ -15,6 +15,7 @@ from triage.domain.errors import KeywordsRefused
 from triage.domain.mail import Head
 from triage.domain.record import DecisionRecord
 from triage.pipeline.plan import Counts, RunScope, add_counts
+from triage.pipeline.recover import untouched
 from triage.pipeline.steps import step
 from triage.ports import Labelled
 
@@ -55,10 +56,28 @@ def _label(
 ) -> list[DecisionRecord]:
     by_uid = {r.ref.uid: r for r in records}
     done = _store(scope, by_uid, heads, counts)
-    stored = [by_uid[u] for u in done.stored]
+    stored = _leave_touched(scope, [by_uid[u] for u in done.stored], done.flags, counts)
     if done.refused:
         stored += _label_refused(scope, {u: by_uid[u] for u in done.refused}, done.refused, heads, counts)
     return stored
+
+
+def _leave_touched(
+    scope: RunScope, stored: list[DecisionRecord], flags: Mapping[int, frozenset[str]], counts: Counts
+) -> list[DecisionRecord]:
+    """Those without what was to leave the inbox and was read or flagged by somebody since its flags were fetched."""
+    if not scope.plan.archives:
+        return stored
+    label = scope.plan.categories.label
+    touched = {
+        r.id
+        for r in stored
+        if r.archive and r.ref.uid in flags and not untouched(r, flags[r.ref.uid], label(r.label_id))
+    }
+    if touched:
+        scope.tools.journal.mark_closed(sorted(touched), "person_touched", scope.tools.clock.now())
+        counts["left_in_inbox"] = len(touched)
+    return [r for r in stored if r.id not in touched]
 
 
 def _store(

@@ -22,7 +22,8 @@ from triage.web.sums import Sums, sum_up
 HEALTH_S = 60.0
 """A mailbox is looked into at most once in so many seconds, however often pages and probes ask."""
 FIGURES_S = 30.0
-AUDIT_S = 600.0
+AUDIT_S = 3600.0
+"""Every link of the chain is read at an audit: of a long ledger that is a minute of a core's time."""
 GLANCE_S = 0.2
 """How long a page waits for a first look at the mailboxes, or a first audit, before it is shown without them."""
 AUDITED = timedelta(days=7)
