@@ -16,15 +16,15 @@ UNAPPLIED = ("preview", "superseded", "label_refused")
 
 def disagreements(ledger: SqlLedger, account: str, categories: CategorySet) -> Iterator[str]:
     """Invariants that the audit finds broken, and numbers in which it differs from a count record by record."""
-    invariants, chain = audit_ledger(ledger, Scope(account, categories, EVER))
-    for invariant in invariants:
+    audit = audit_ledger(ledger, Scope(account, categories, EVER))
+    for invariant in audit.invariants:
         yield from (f"audit, invariant {invariant.id}: {told}" for told in invariant.violations)
-    yield from (f"audit, chain: {problem}" for problem in chain.violations)
+    yield from (f"audit, chain: {problem}" for problem in audit.chain.violations)
     runs = ledger.runs(account, limit=10_000)
     decided = Counter(d.ref for r in runs for d in ledger.decisions(r.id) if d.closed_reason not in UNAPPLIED)
     began = sum(run.started_at is not None for run in runs)
     counted = {1: len(decided), 4: began, 5: began}
     for number, ours in counted.items():
-        theirs = next(invariant.checked for invariant in invariants if invariant.id == number)
+        theirs = next(invariant.checked for invariant in audit.invariants if invariant.id == number)
         if theirs != ours:
             yield f"audit, invariant {number}: checked {theirs}, the test counts {ours}"
