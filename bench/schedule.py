@@ -92,7 +92,7 @@ def fire_all(ledger: SqlLedger, accounts: int, when: datetime) -> tuple[float, f
     """Seconds of wall time and of our own CPU that a daemon's tick takes when every account is due."""
     every = Cron("*/5 * * * *", ZoneInfo("UTC"))
     clock, stop = HandClock(when - timedelta(seconds=1)), threading.Event()
-    desks = Desks(accounts, every, None)  # type: ignore[arg-type] - no worker is started
+    desks = Desks(accounts, every, None)  # type: ignore[arg-type]  # no worker is started
     daemon = Daemon(lambda: desks, ledger, clock, stop, structlog.get_logger())
     daemon.tick()  # expiry and retention are due at once; they are no part of a fire
     daemon.reload()
