@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, bindparam, insert, select, text, update
+from sqlalchemy import ColumnElement, Connection, Table, bindparam, insert, select, text, update
 
 from triage.ledger.backend import Backend
 from triage.ledger.schema import chains, events
@@ -87,6 +88,21 @@ def link_hash(before: bytes, account: str, seq: int, at: datetime, kind: str, su
     return hashlib.sha256(before + told.encode() + content).digest()
 
 
+def begin(connection: Connection, backend: Backend, account: str) -> tuple[int, bytes]:
+    """Lock the end of a chain that has no link yet, or of one that another transaction has begun meanwhile."""
+    begun = connection.execute(_first(backend.insert), {"account": account}).one_or_none()
+    seq, last = begun or connection.execute(_END, {"of": account}).one()
+    return seq, last
+
+
+@lru_cache(maxsize=4)
+def _first(insert_into: Callable[[Table], Any]) -> Any:
+    first = insert_into(chains).values(
+        account=bindparam("account"), seq=0, hash=GENESIS, base_seq=0, base_hash=GENESIS
+    )
+    return first.on_conflict_do_nothing().returning(chains.c.seq, chains.c.hash)
+
+
 def append(
     connection: Connection,
     backend: Backend,
@@ -103,11 +119,7 @@ def append(
         return
     at = at.astimezone(UTC)
     if end is None:
-        end = connection.execute(_END, {"of": account}).one_or_none()
-    if end is None:
-        first = backend.insert(chains).values(account=account, seq=0, hash=GENESIS, base_seq=0, base_hash=GENESIS)
-        connection.execute(first.on_conflict_do_nothing())
-        end = connection.execute(_END, {"of": account}).one()
+        end = connection.execute(_END, {"of": account}).one_or_none() or begin(connection, backend, account)
     seq, last = end
     rows = []
     for link in links:

@@ -19,7 +19,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, func, not_, select, update
 
 from triage.domain.record import Run, RunState
-from triage.ledger.chain import Kind, Link, append, digest
+from triage.ledger.chain import Kind, Link, append, begin, digest
 from triage.ledger.errors import Contradiction
 from triage.ledger.fires import FiresPart
 from triage.ledger.queue_statements import QueueStatements, alive
@@ -80,7 +80,9 @@ class QueuePart(FiresPart):
             row = connection.execute(self._statements.finish, values).one_or_none()
             if row is None:
                 return False
-            self._chain(connection, row, None if row.chain_seq is None else (row.chain_seq, row.chain_hash))
+            new = row.chain_seq is None
+            end = begin(connection, self._backend, row.account) if new else (row.chain_seq, row.chain_hash)
+            self._chain(connection, row, end)
             return True
 
         return self._write(work)
