@@ -97,9 +97,7 @@ def begin(connection: Connection, backend: Backend, account: str) -> tuple[int, 
 
 @lru_cache(maxsize=4)
 def _first(insert_into: Callable[[Table], Any]) -> Any:
-    first = insert_into(chains).values(
-        account=bindparam("account"), seq=0, hash=GENESIS, base_seq=0, base_hash=GENESIS
-    )
+    first = insert_into(chains).values(account=bindparam("account"), seq=0, hash=GENESIS, base_seq=0, base_hash=GENESIS)
     return first.on_conflict_do_nothing().returning(chains.c.seq, chains.c.hash)
 
 
