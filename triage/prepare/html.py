@@ -20,7 +20,7 @@ MAX_NODES = 150_000
 MAX_LINKS = 2_000
 MAX_PICKS = 120_000
 """Nodes times selectors that the tree is searched for."""
-MAX_COSTLY_PICKS = 100_000_000
+MAX_COSTLY_PICKS = 10_000_000
 """The same for selectors that take time with the square of the nodes."""
 SMALLEST_PX = 2.0
 """A font of this size is a row of dots."""
