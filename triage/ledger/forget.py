@@ -89,8 +89,8 @@ class ForgetPart(Store):
             .limit(_AT_ONCE)
         )
         old = list(takewhile(lambda event: event.at < before, connection.execute(oldest)))
-        if not old:
-            return None
+        if all(event.kind == Kind.PRUNED for event in old):
+            return None  # nothing is left but what an earlier cut told of itself
         decided = [event.subject for event in old if event.kind == Kind.DECIDED]
         corrected = [event.subject for event in old if event.kind in _CORRECTIONS]
         finished = [event.subject for event in old if event.kind == Kind.RUN_FINISHED]
