@@ -143,6 +143,22 @@ def test_retention_of_everything_leaves_a_chain_that_goes_on(
     assert _links_of(told, "support") <= before // at_once + 2, "what is left: one link a cut, and the new decision"
 
 
+@pytest.mark.parametrize("at_once", [1, 3, 500])
+def test_retention_up_to_a_moment_to_come_ends_and_the_next_one_takes_its_traces(
+    told: Bench, monkeypatch: pytest.MonkeyPatch, at_once: int
+) -> None:
+    """Its own links are old by then too: they are not cut in the same go, and do not stop the next one."""
+    monkeypatch.setattr("triage.ledger.forget._AT_ONCE", at_once)
+    before = _links_of(told, "support")
+    told.ledger.enforce_retention(told.clock.now() + timedelta(days=1))
+    traces = _links_of(told, "support")
+    assert traces == -(-before // at_once)
+    told.ledger.record_decisions([make_decision(9)])
+    told.clock.advance(timedelta(days=90))
+    assert told.ledger.enforce_retention(told.clock.now()).decisions == 1
+    assert told.ledger.verify_chain("support") == []
+
+
 def test_retention_takes_coalesced_fires_too(bench: Bench) -> None:
     for n in range(3):
         bench.ledger.enqueue("support", Trigger.SCHEDULE, START + n * LEASE)

@@ -52,12 +52,12 @@ class ForgetPart(Store):
         Receipts of the mail tool are kept for a time of their own; see `forget_receipts`.
         """
         with self._reading() as connection:
-            accounts = connection.execute(select(chains.c.account).where(~HOLDS_RECEIPTS)).scalars().all()
+            ends = connection.execute(select(chains.c.account, chains.c.seq).where(~HOLDS_RECEIPTS)).all()
         total = Forgotten(runs=self._write(lambda connection: _drop_coalesced(connection, before)))
         counted = delete(states).where(states.c.kind == SUMS_OF_DAY, states.c.key < before.date().isoformat())
         self._write(lambda connection: connection.execute(counted).rowcount)
-        for account in accounts:
-            while gone := self._write(lambda connection, a=account: self._prune(connection, a, before)):  # type: ignore[misc]
+        for account, end in ends:  # each cut tells of itself in a new link, which is not cut in its turn
+            while gone := self._write(lambda connection, a=account, e=end: self._prune(connection, a, before, e)):  # type: ignore[misc]
                 total += gone
         return total
 
@@ -79,18 +79,18 @@ class ForgetPart(Store):
             gone += some
         return gone
 
-    def _prune(self, connection: Connection, account: str, before: datetime) -> Forgotten | None:
-        """Cut the oldest links of one chain, with the records they tell of; None if none is old enough."""
+    def _prune(self, connection: Connection, account: str, before: datetime, last: int) -> Forgotten | None:
+        """Cut the oldest links of one chain up to `last`, with the records they tell of; None if none is old enough."""
         chain = connection.execute(select(chains).where(chains.c.account == account).with_for_update()).one()
         oldest = (
             select(events.c.seq, events.c.at, events.c.kind, events.c.subject, events.c.hash)
-            .where(events.c.account == account, events.c.seq > chain.base_seq)
+            .where(events.c.account == account, events.c.seq > chain.base_seq, events.c.seq <= last)
             .order_by(events.c.seq)
             .limit(_AT_ONCE)
         )
         old = list(takewhile(lambda event: event.at < before, connection.execute(oldest)))
-        if all(event.kind == Kind.PRUNED for event in old):
-            return None  # nothing is left but what an earlier cut told of itself
+        if not old:
+            return None
         decided = [event.subject for event in old if event.kind == Kind.DECIDED]
         corrected = [event.subject for event in old if event.kind in _CORRECTIONS]
         finished = [event.subject for event in old if event.kind == Kind.RUN_FINISHED]
